@@ -1,0 +1,37 @@
+# Each target does all its own set-up: a machine needs Python 3.11 or newer, pip and make.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: test check demo bench format clean
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest
+
+check: $(INSTALLED)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+demo: $(INSTALLED)
+	$(BIN)/structent demo
+
+bench: $(INSTALLED)
+	$(BIN)/python -m benchmarks
+
+format: $(INSTALLED)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# Reinstalled only when what is to be installed changes.
+$(INSTALLED): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		--editable '.[cli]' --group test --group check
+	touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist

@@ -1,0 +1,103 @@
+"""Structure files: JSON with a format name, a kind and a version, written all or not at all."""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from structent._typing import Label
+from structent.errors import StructureError
+
+FORMAT = "structent-structure"
+VERSION = 1
+
+
+def to_json(kind: str, content: dict[str, Any]) -> str:
+    """Return the text of a structure file; tuples, which only classes are, become arrays."""
+    return json.dumps({"format": FORMAT, "version": VERSION, "kind": kind, **content})
+
+
+def from_json(text: str, kind: str) -> dict[str, Any]:
+    """Return the content of a structure file of the given kind."""
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise StructureError(
+            f"a structure file must be JSON, got text that breaks off or goes wrong at line "
+            f"{error.lineno}, column {error.colno}: {error.msg}"
+        ) from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise StructureError(
+            f'a structure file must be a JSON object with "format": "{FORMAT}", '
+            f"got {_beginning(text)}"
+        )
+    version = content.get("version")
+    if version != VERSION:
+        raise StructureError(
+            f"this structent reads structure files of version {VERSION}, got version {version!r}; "
+            "use the structent that wrote the file, or a newer one"
+        )
+    if content.get("kind") != kind:
+        raise StructureError(
+            f"the file must hold a structure of kind {kind!r}, got kind {content.get('kind')!r}"
+        )
+    return content
+
+
+def field(content: Any, name: str) -> Any:
+    """Return one field of an object in a structure file."""
+    if not isinstance(content, dict) or name not in content:
+        raise StructureError(
+            f"a structure file must have the field {name!r} where it has {_beginning(content)}"
+        )
+    return content[name]
+
+
+def list_field(content: Any, name: str) -> list[Any]:
+    """Return one field of a structure file that holds an array."""
+    value = field(content, name)
+    if not isinstance(value, list):
+        raise StructureError(f"the field {name!r} must be an array, got {_beginning(value)}")
+    return value
+
+
+def label_from_json(value: Any) -> Label:
+    """Return a class as it was before it was written: an array is a tuple."""
+    if isinstance(value, list):
+        return tuple(map(label_from_json, value))
+    label: Label = value
+    return label
+
+
+def save(path: str | os.PathLike[str], text: str) -> None:
+    """Write a file all or not at all: what stood there before stays until the new one is whole."""
+    target = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+        Path(temporary).chmod(0o666 & ~_umask())  # mkstemp gives the owner alone access
+        Path(temporary).replace(target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def load(path: str | os.PathLike[str]) -> str:
+    """Return the text of a structure file."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise StructureError(f"a structure file must be UTF-8 text, got {Path(path)}") from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _beginning(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

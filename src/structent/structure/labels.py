@@ -1,0 +1,111 @@
+"""Classes and labels: what may be a class, and which class a label means.
+
+A label is matched to a class by value and by type, never by its place in some array.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from structent._typing import IndexArray, Label
+from structent.errors import LabelError, StructureError
+
+
+def as_label(value: Any) -> Label:
+    """Return a class label as a plain Python value, or refuse what could not be one."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if type(value) is tuple:
+        return tuple(as_label(part) for part in value)
+    if type(value) not in (str, int, bool):
+        raise StructureError(
+            f"a class must be a str, an int, a bool or a tuple of these, got {value!r} of type "
+            f"{type(value).__name__}, which a structure file could not give back; "
+            "convert it, e.g. with str()"
+        )
+    label: Label = value
+    return label
+
+
+def as_classes(values: Iterable[Any]) -> tuple[Label, ...]:
+    """Return the classes of a structure: at least one, all different."""
+    if isinstance(values, str):
+        raise StructureError(f"classes must be a sequence of labels, got the string {values!r}")
+    classes = tuple(map(as_label, values))
+    if not classes:
+        raise StructureError("a structure must have at least one class, got none")
+    seen: dict[Label, Label] = {}
+    for label in classes:
+        if label in seen:
+            # 1 == True in Python: a structure with both could not tell their rows apart.
+            also = "" if repr(seen[label]) == repr(label) else f" (equal to {seen[label]!r})"
+            raise StructureError(f"classes must all differ, got {label!r} twice{also}")
+        seen[label] = label
+    types = {type(label) for label in classes}
+    if {bool, int} <= types:
+        raise StructureError(
+            "classes must not mix bool and int, which compare as equal; "
+            "convert the bools, e.g. with int() or str()"
+        )
+    return classes
+
+
+def class_indices(labels: ArrayLike | Sequence[Any], classes: tuple[Label, ...]) -> IndexArray:
+    """Return the index of each label in ``classes``."""
+    values = plain_values(labels)
+    index = {label: position for position, label in enumerate(classes)}
+    foreign_types = set(map(type, values)) - {type(label) for label in classes}
+    try:
+        if foreign_types:
+            raise KeyError
+        return np.array([index[value] for value in values], dtype=np.int64)
+    except (KeyError, TypeError):
+        wrong = next(v for v in values if type(v) in foreign_types or not _is_in(v, index))
+        raise unknown_label(wrong, classes) from None
+
+
+def plain_values(labels: ArrayLike | Sequence[Any]) -> list[Any]:
+    """Return a sequence, array or column of labels as a list of plain Python values."""
+    if isinstance(labels, str) or not hasattr(labels, "__len__"):
+        raise LabelError(f"labels must be a sequence, one entry a row, got {labels!r}")
+    if isinstance(labels, list | tuple | set | frozenset):
+        return [value.item() if isinstance(value, np.generic) else value for value in labels]
+    values = np.asarray(labels)
+    if values.ndim != 1:
+        raise LabelError(f"labels must have one axis, got shape {values.shape}")
+    plain: list[Any] = values.tolist()
+    return plain
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for none: None, a float NaN, pandas.NA or pandas.NaT."""
+    if isinstance(value, float):
+        return math.isnan(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def unknown_label(label: Any, candidates: Iterable[Any], *, kind: str = "class") -> LabelError:
+    """Return the error for a label that is none of the candidates, with up to three near ones."""
+    candidates = tuple(candidates)
+    message = f"{label!r} is not a {kind} of the structure"
+    same_text = [c for c in candidates if str(c) == str(label)]
+    if same_text:
+        wanted, given = type(same_text[0]).__name__, type(label).__name__
+        return LabelError(f"{message}: it has {same_text[0]!r} of type {wanted}, not {given}")
+    by_text = {str(candidate): candidate for candidate in candidates}
+    near = [repr(by_text[text]) for text in get_close_matches(str(label), by_text, n=3)]
+    if near:
+        return LabelError(f"{message}; did you mean {' or '.join(near)}?")
+    shown = ", ".join(map(repr, candidates[:5])) + (", ..." if len(candidates) > 5 else "")
+    return LabelError(f"{message}, whose {len(candidates)} are {shown}")
+
+
+def _is_in(value: Any, index: dict[Label, int]) -> bool:
+    try:
+        return value in index
+    except TypeError:  # an unhashable value is no class
+        return False

@@ -1,0 +1,320 @@
+"""A partition: the classes, each in exactly one block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from structent._checks import as_array
+from structent._typing import IntArray, Label
+from structent.errors import StructureError
+from structent.structure.labels import as_classes, as_label, class_indices, unknown_label
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Partition:
+    """A set of non-empty blocks such that each class is in exactly one of them (Definition 1).
+
+    Build one with :meth:`from_blocks`, :meth:`from_mapping` or :meth:`singletons`.
+
+    Parameters
+    ----------
+    classes
+        The classes, in the order in which every array of the structure holds them.
+    block_of
+        The block of each class, as any integers; blocks are renumbered in the order of their
+        first class, so that equal partitions have equal ``block_of``.
+    names
+        A name for each block, in the same order; None to name a block by its classes.
+
+    Examples
+    --------
+    >>> sick_or_well = Partition.from_blocks([["died", "readmitted"], ["well"]])
+    >>> sick_or_well.block_of.tolist()
+    [0, 0, 1]
+    >>> sick_or_well.names
+    ('died+readmitted', 'well')
+    """
+
+    classes: tuple[Label, ...]
+    block_of: IntArray
+    given_names: tuple[str, ...] | None
+
+    def __init__(
+        self,
+        classes: Iterable[Any],
+        block_of: ArrayLike,
+        *,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        checked = as_classes(classes)
+        numbered = _numbered_by_first_class(_checked_ids(block_of, len(checked)))
+        given = None if names is None else _checked_names(names, int(numbered.max()) + 1)
+        self._set(checked, numbered, given)
+
+    @classmethod
+    def from_blocks(
+        cls,
+        blocks: Iterable[Iterable[Any]],
+        *,
+        classes: Iterable[Any] | None = None,
+        names: Sequence[str] | None = None,
+    ) -> Self:
+        """Return the partition with these blocks.
+
+        The classes are those of the blocks, in the order of ``classes`` if given, else as they
+        come. ``names`` are the blocks' names, in the order of ``blocks``.
+        """
+        listed = [_checked_block(block) for block in blocks]
+        members = [label for block in listed for label in block]
+        block_of = {label: number for number, block in enumerate(listed) for label in block}
+        if len(block_of) < len(members):
+            twice = next(label for label in members if members.count(label) > 1)
+            raise StructureError(
+                f"blocks must not overlap, got {twice!r} in more than one; "
+                "to weigh several groupings, make a RandomPartition of several partitions"
+            )
+        ordered = as_classes(members if classes is None else classes)
+        for label in ordered:
+            if label not in block_of:
+                raise StructureError(
+                    f"every class must be in a block, got {label!r} in none; "
+                    "add a block for it, or leave it out of classes"
+                )
+        if len(ordered) < len(members):
+            foreign = next(label for label in members if label not in set(ordered))
+            raise unknown_label(foreign, ordered)
+        numbers = [block_of[label] for label in ordered]
+        if names is not None:
+            names = _checked_names(names, len(listed))
+            names = [names[number] for number in dict.fromkeys(numbers)]
+        return cls(ordered, numbers, names=names)
+
+    @classmethod
+    def from_mapping(cls, block_names: Mapping[Any, Any]) -> Self:
+        """Return the partition that maps each class to the name of its block.
+
+        Examples
+        --------
+        >>> Partition.from_mapping({"maple": "tree", "oak": "tree", "trout": "fish"}).blocks
+        (('maple', 'oak'), ('trout',))
+        """
+        groups = [as_label(group) for group in block_names.values()]
+        number_of = {group: number for number, group in enumerate(dict.fromkeys(groups))}
+        names = [group if isinstance(group, str) else repr(group) for group in number_of]
+        return cls(block_names, [number_of[group] for group in groups], names=names)
+
+    @classmethod
+    def singletons(cls, classes: Iterable[Any]) -> Self:
+        """Return the partition in which every class is a block of its own (Definition 2)."""
+        checked = as_classes(classes)
+        return cls._trusted(checked, np.arange(len(checked), dtype=np.int32))
+
+    @classmethod
+    def _trusted(
+        cls, classes: tuple[Label, ...], block_of: IntArray, names: tuple[str, ...] | None = None
+    ) -> Self:
+        """Return a partition of checked classes and of blocks numbered by their first class."""
+        partition = cls.__new__(cls)
+        partition._set(classes, block_of, names)
+        return partition
+
+    def _set(
+        self, classes: tuple[Label, ...], block_of: IntArray, names: tuple[str, ...] | None
+    ) -> None:
+        block_of.setflags(write=False)
+        object.__setattr__(self, "classes", classes)
+        object.__setattr__(self, "block_of", block_of)
+        object.__setattr__(self, "given_names", names)
+
+    @cached_property
+    def n_blocks(self) -> int:
+        """How many blocks there are."""
+        return int(self.block_of.max()) + 1
+
+    @cached_property
+    def blocks(self) -> tuple[tuple[Label, ...], ...]:
+        """The blocks, each a tuple of its classes."""
+        blocks: list[list[Label]] = [[] for _ in range(self.n_blocks)]
+        for label, number in zip(self.classes, self.block_of.tolist(), strict=True):
+            blocks[number].append(label)
+        return tuple(map(tuple, blocks))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The blocks' names: as given, else made of their classes (``jan..mar``, ``oak+trout``)."""
+        if self.given_names is not None:
+            return self.given_names
+        names = _names_from_classes(self, str)
+        # str() is the same for 1 and "1", and a class may itself be called "a+b": repr() is safe.
+        return names if len(set(names)) == len(names) else _names_from_classes(self, repr)
+
+    @property
+    def is_singletons(self) -> bool:
+        """Whether every class is a block of its own."""
+        return self.n_blocks == len(self.classes)
+
+    def coarsen(self, labels: ArrayLike | Sequence[Any]) -> NDArray[np.str_]:
+        """Return the name of the block of each label: S(Y), Definition 3.
+
+        Examples
+        --------
+        >>> quarters = Partition.from_mapping({"jan": "winter", "feb": "winter", "mar": "spring"})
+        >>> quarters.coarsen(["mar", "jan"]).tolist()
+        ['spring', 'winter']
+        """
+        return np.array(self.names)[self.block_of[class_indices(labels, self.classes)]]
+
+    def refines(self, other: Partition) -> bool:
+        """Whether each block lies within one block of ``other``."""
+        other = other.reordered(self.classes)
+        pairs = set(zip(self.block_of.tolist(), other.block_of.tolist(), strict=True))
+        return len(pairs) == self.n_blocks
+
+    def meet(self, other: Partition) -> Partition:
+        """Return the coarsest partition that refines both."""
+        other = other.reordered(self.classes)
+        both = self.block_of.astype(np.int64) * other.n_blocks + other.block_of
+        return Partition._trusted(self.classes, _numbered_by_first_class(both))
+
+    def product(self, other: Partition) -> Partition:
+        """Return the joint partition (R, S) of the pairs of classes (Definition 19).
+
+        Examples
+        --------
+        >>> pairs = Partition.singletons(["a", "b"]).product(Partition.from_blocks([[1, 2]]))
+        >>> pairs.blocks
+        ((('a', 1), ('a', 2)), (('b', 1), ('b', 2)))
+        """
+        pairs = tuple(product(self.classes, other.classes))
+        both = self.block_of[:, None].astype(np.int64) * other.n_blocks + other.block_of
+        names = None
+        if self.given_names is not None or other.given_names is not None:
+            names = tuple(
+                f"({first}, {second})" for first, second in product(self.names, other.names)
+            )
+        return Partition._renumbered(pairs, both.ravel(), names)
+
+    def restrict(self, classes: Iterable[Any]) -> Partition:
+        """Return the partition of some of the classes, in the order given."""
+        kept = as_classes(classes)
+        numbers = self.block_of[class_indices(list(kept), self.classes)]
+        return Partition._renumbered(kept, numbers, self.given_names)
+
+    def reordered(self, classes: tuple[Label, ...]) -> Partition:
+        """Return the same partition with its classes in another order."""
+        if classes == self.classes:
+            return self
+        if len(classes) != len(self.classes) or set(classes) != set(self.classes):
+            raise StructureError(_different_classes(classes, self.classes))
+        return self.restrict(classes)
+
+    def with_names(self, names: Sequence[str] | None) -> Partition:
+        """Return the same partition with other names for its blocks."""
+        return Partition(self.classes, self.block_of, names=names)
+
+    @classmethod
+    def _renumbered(
+        cls, classes: tuple[Label, ...], numbers: NDArray[Any], names: tuple[str, ...] | None
+    ) -> Self:
+        """Return the partition of classes whose blocks were numbered otherwise, names kept."""
+        if names is not None:
+            names = tuple(names[number] for number in dict.fromkeys(numbers.tolist()))
+        return cls._trusted(classes, _numbered_by_first_class(numbers), names)
+
+    def __len__(self) -> int:
+        return self.n_blocks
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Partition):
+            return NotImplemented
+        return self.classes == other.classes and bool((self.block_of == other.block_of).all())
+
+    def __hash__(self) -> int:
+        return hash((self.classes, self.block_of.tobytes()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_unpickled, (self.classes, self.block_of, self.given_names))
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.names)
+        shown = names if len(names) <= 60 else names[:57] + "..."
+        return f"<Partition of {len(self.classes)} classes into {self.n_blocks} blocks: {shown}>"
+
+
+def _unpickled(
+    classes: tuple[Label, ...], block_of: IntArray, names: tuple[str, ...] | None
+) -> Partition:
+    return Partition(classes, block_of, names=names)
+
+
+def _numbered_by_first_class(ids: NDArray[Any]) -> IntArray:
+    _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int32)
+    rank[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
+    return rank[inverse]
+
+
+def _checked_ids(block_of: ArrayLike, n_classes: int) -> NDArray[Any]:
+    ids = as_array(block_of, "block_of")
+    if ids.shape != (n_classes,) or ids.dtype.kind not in "iu":
+        raise StructureError(
+            f"block_of must be one integer for each of the {n_classes} classes, "
+            f"got {ids.dtype} of shape {ids.shape}"
+        )
+    return ids
+
+
+def _checked_block(block: Iterable[Any]) -> tuple[Label, ...]:
+    if isinstance(block, str):
+        raise StructureError(
+            f"a block must be a sequence of classes, got the string {block!r}; write [{block!r}]"
+        )
+    listed = tuple(map(as_label, block))
+    if not listed:
+        raise StructureError("a block must hold at least one class, got an empty block")
+    return as_classes(listed)
+
+
+def _checked_names(names: Sequence[str], n_blocks: int) -> tuple[str, ...]:
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise StructureError(f"block names must be a sequence of strings, got {names!r}")
+    checked = tuple(names)
+    if not all(isinstance(name, str) for name in checked):
+        raise StructureError(f"block names must be strings, got {names!r}")
+    if len(checked) != n_blocks:
+        raise StructureError(f"there must be {n_blocks} block names, one a block, got {checked}")
+    if len(set(checked)) < len(checked):
+        twice = next(name for name in checked if checked.count(name) > 1)
+        raise StructureError(f"block names must differ within a partition, got {twice!r} twice")
+    return tuple(map(str, checked))
+
+
+def _names_from_classes(partition: Partition, text: type[str] | Any) -> tuple[str, ...]:
+    """Name each block by its classes, three or more neighbours written as a run."""
+    runs: list[list[str]] = [[] for _ in range(partition.n_blocks)]
+    ends = np.flatnonzero(np.diff(partition.block_of, append=-1)) + 1
+    start = 0
+    for end in ends.tolist():
+        members = [text(label) for label in partition.classes[start:end]]
+        run = "..".join((members[0], members[-1])) if len(members) > 2 else "+".join(members)
+        runs[partition.block_of[start]].append(run)
+        start = end
+    return tuple("+".join(parts) for parts in runs)
+
+
+def _different_classes(expected: tuple[Label, ...], given: tuple[Label, ...]) -> str:
+    missing = [label for label in expected if label not in set(given)]
+    foreign = [label for label in given if label not in set(expected)]
+    parts = [
+        f"{what} {', '.join(map(repr, labels[:3]))}{', ...' if len(labels) > 3 else ''}"
+        for what, labels in (("without", missing), ("with", foreign))
+        if labels
+    ]
+    return f"partitions must cover the same classes, got one {' and '.join(parts)} beside another"

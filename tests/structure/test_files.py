@@ -1,0 +1,135 @@
+"""Structure files: what is written comes back, and what is broken is refused."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from structent import RandomPartition, StructureError, mix, trivial
+from structent.structure import catalog
+from tests.strategies import class_sets, random_partitions
+
+
+@given(random_partitions())
+def test_a_structure_comes_back_from_json_as_it_was(structure):
+    again = RandomPartition.from_json(structure.to_json())
+    assert again == structure
+    assert [type(label) for label in again.classes] == [type(label) for label in structure.classes]
+
+
+@given(class_sets())
+def test_classes_keep_their_types(classes):
+    structure = trivial(classes).product(trivial([True, False]))
+    again = RandomPartition.from_json(structure.to_json())
+    assert list(map(repr, again.classes)) == list(map(repr, structure.classes))
+
+
+@pytest.mark.parametrize(
+    "structure",
+    [catalog.cifar100(), catalog.months(), mix([trivial(["é", "\ud800", "a\nb"])])],
+    ids=["cifar100", "months", "odd names"],
+)
+def test_a_structure_comes_back_from_a_file_as_it_was(structure, tmp_path):
+    path = tmp_path / "structure.json"
+    structure.save(path)
+    again = RandomPartition.load(path)
+    assert again == structure
+    assert [p.names for p in again.partitions] == [p.names for p in structure.partitions]
+
+
+def test_the_file_says_what_it_is():
+    content = json.loads(catalog.months().to_json())
+    assert content["format"] == "structent-structure"
+    assert content["version"] == 1
+    assert content["kind"] == "random_partition"
+
+
+def test_saving_replaces_the_file_at_once_and_leaves_nothing_else(tmp_path, monkeypatch):
+    path = tmp_path / "structure.json"
+    catalog.months().save(path)
+    before = path.read_text()
+
+    def fail(*args):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        catalog.cifar100().save(path)
+    assert path.read_text() == before
+    assert os.listdir(tmp_path) == ["structure.json"]
+
+
+def test_a_saved_file_has_the_usual_permissions(tmp_path):
+    catalog.months().save(tmp_path / "structure.json")
+    (tmp_path / "other").write_text("")
+    assert (tmp_path / "structure.json").stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
+GOOD = json.loads(catalog.months().to_json())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (catalog.months().to_json()[:100], "must be JSON, got text that breaks off .* column 101"),
+        ("", "must be JSON"),
+        ("classes: [a, b]", "must be JSON"),
+        ("[1, 2]", 'must be a JSON object with "format": "structent-structure", got \'.1, 2.\''),
+        ('{"format": "other"}', "must be a JSON object with"),
+        (json.dumps({**GOOD, "version": 2}), "reads structure files of version 1, got version 2"),
+        (json.dumps({**GOOD, "kind": "x"}), "of kind 'random_partition', got kind 'x'"),
+        (json.dumps({k: v for k, v in GOOD.items() if k != "weights"}), "the field 'weights'"),
+        (json.dumps({**GOOD, "classes": "abc"}), "'classes' must be an array, got 'abc'"),
+        (json.dumps({**GOOD, "classes": [1.5] * 12}), "got 1.5 of type float"),
+        (json.dumps({**GOOD, "weights": [1]}), "each of the 4 partitions"),
+        (json.dumps({**GOOD, "partitions": [1, 2]}), "the field 'block_of' where it has 1"),
+        (json.dumps({**GOOD, "levels": [1, 2, 3, 4]}), "one name for each of the 4 partitions"),
+    ],
+)
+def test_a_broken_file_is_refused(text, message, tmp_path):
+    with pytest.raises(StructureError, match=message):
+        RandomPartition.from_json(text)
+    path = tmp_path / "broken.json"
+    path.write_text(text)
+    with pytest.raises(StructureError, match=message):
+        RandomPartition.load(path)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=8,
+)
+
+
+PLACES = [
+    *((name,) for name in GOOD),
+    *((name, 0) for name in ("classes", "partitions", "weights", "levels")),
+    ("partitions", 0, "block_of"),
+    ("partitions", 0, "block_of", 3),
+    ("partitions", 0, "names"),
+]
+
+
+@given(st.sampled_from(PLACES), json_values)
+def test_whatever_a_field_holds_is_accepted_whole_or_refused(place, value):
+    content = json.loads(catalog.months().to_json())
+    inner = content
+    for step in place[:-1]:
+        inner = inner[step]
+    inner[place[-1]] = value
+    try:
+        structure = RandomPartition.from_json(json.dumps(content))
+    except StructureError:
+        return
+    assert RandomPartition.from_json(structure.to_json()) == structure
+
+
+def test_a_file_that_is_not_text_is_refused(tmp_path):
+    path = tmp_path / "binary.json"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(StructureError, match="must be UTF-8 text"):
+        RandomPartition.load(path)
