@@ -19,7 +19,7 @@ demo: $(INSTALLED)
 	$(BIN)/structent demo
 
 bench: $(INSTALLED)
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(ARGS)
 
 format: $(INSTALLED)
 	$(BIN)/ruff format .

@@ -68,5 +68,5 @@ def test_what_is_no_graph_is_refused(edges, classes, message):
 
 
 def test_an_edge_to_an_unknown_class_is_named():
-    with pytest.raises(LabelError, match="'Napaa' is not a class .* did you mean 'Napa'"):
+    with pytest.raises(LabelError, match=r"'Napaa' is not a class .* did you mean 'Napa'"):
         LabelGraph([("Marin", "Napaa")], ["Marin", "Napa"])

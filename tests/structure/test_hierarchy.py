@@ -184,9 +184,9 @@ def test_classes_choose_and_order():
     found = hierarchy(PATHS, classes=["trout", "maple"])
     assert found.classes == ("trout", "maple")
     assert found.partitions == hierarchy(PATHS).restrict(["trout", "maple"]).partitions
-    with pytest.raises(LabelError, match="'mapel' is not a class .* did you mean 'maple'"):
+    with pytest.raises(LabelError, match=r"'mapel' is not a class .* did you mean 'maple'"):
         hierarchy(PATHS, classes=["mapel"])
-    with pytest.raises(LabelError, match="'mapel' is not a node .* did you mean 'maple'"):
+    with pytest.raises(LabelError, match=r"'mapel' is not a node .* did you mean 'maple'"):
         hierarchy(PARENTS, classes=["mapel"])
 
 
@@ -196,7 +196,7 @@ def test_level_names_are_kept():
         "family",
         "class",
     ]
-    with pytest.raises(StructureError, match="level_names must be 2 names, .* got"):
+    with pytest.raises(StructureError, match=r"level_names must be 2 names, .* got"):
         hierarchy(PATHS, level_names=["kingdom"])
 
 

@@ -170,7 +170,7 @@ def test_what_is_no_partition_is_refused(build, message):
 
 
 def test_a_foreign_class_in_a_block_is_named():
-    with pytest.raises(LabelError, match="'oka' is not a class .* did you mean 'oak'"):
+    with pytest.raises(LabelError, match=r"'oka' is not a class .* did you mean 'oak'"):
         Partition.from_blocks([["oak"], ["oka"]], classes=["oak"])
 
 

@@ -84,7 +84,7 @@ def test_with_singleton_weight_adds_the_singletons_where_they_are_missing():
 
 def test_with_singleton_weight_of_the_trivial_structure():
     assert trivial(["a", "b"]).with_singleton_weight(1.0) == trivial(["a", "b"])
-    with pytest.raises(StructureError, match="no partition but the singletons, got 0.5"):
+    with pytest.raises(StructureError, match=r"no partition but the singletons, got 0.5"):
         trivial(["a", "b"]).with_singleton_weight(0.5)
 
 
@@ -186,7 +186,7 @@ def test_a_level_by_itself_has_its_partitions_in_proportion():
     assert months.level("class") == trivial(range(1, 13))
     unweighted = months.with_singleton_weight(1.0)
     np.testing.assert_allclose(unweighted.level("width 3").weights, [1 / 3, 1 / 3, 1 / 3])
-    with pytest.raises(LabelError, match="'width 4' is not a level .* did you mean 'width 3'"):
+    with pytest.raises(LabelError, match=r"'width 4' is not a level .* did you mean 'width 3'"):
         months.level("width 4")
 
 

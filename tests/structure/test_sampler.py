@@ -113,7 +113,7 @@ def test_wrong_iterations_and_graphs_are_refused():
     sampler = SpanningTreePartitions(catalog.us_states(), 5, 0.5)
     with pytest.raises(StructureError, match="iteration must be between 0"):
         sampler.sample(-1)
-    with pytest.raises(StructureError, match="iteration must be a whole number, got 1.0"):
+    with pytest.raises(StructureError, match=r"iteration must be a whole number, got 1.0"):
         sampler.sample(1.0)
     with pytest.raises(StructureError, match="graph must be a LabelGraph, got list"):
         SpanningTreePartitions([("a", "b")], 1, 0.5)

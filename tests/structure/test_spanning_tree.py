@@ -1,7 +1,7 @@
 """Wilson's algorithm: the trees are spanning trees, and all equally probable."""
 
 from collections import Counter
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -64,7 +64,7 @@ def test_spanning_trees_are_uniform_over_seeds_as_over_iterations():
 def test_consecutive_draws_are_independent():
     graph = LabelGraph(SMALL_GRAPHS["square with a diagonal"])
     trees = [edges_of(draw_tree(graph, 7, i)) for i in range(12_801)]
-    pairs = Counter(zip(trees[:-1], trees[1:], strict=True))
+    pairs = Counter(pairwise(trees))
     assert len(pairs) == 64
     assert chisquare(list(pairs.values())).pvalue > 1e-4
 

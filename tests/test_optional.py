@@ -1,0 +1,25 @@
+"""Optional dependencies."""
+
+import sys
+
+import pytest
+
+from structent._optional import load_optional
+from structent.errors import MissingDependencyError
+
+
+def test_a_missing_package_is_named_with_its_extra():
+    with pytest.raises(MissingDependencyError, match=r"pip install 'structent\[plots\]'"):
+        load_optional("no_such_package", extra="plots", purpose="The report")
+
+
+def test_a_package_that_is_there_is_loaded():
+    assert load_optional("json", extra="plots", purpose="The report").loads("1") == 1
+
+
+def test_a_package_that_is_broken_says_so_itself(tmp_path, monkeypatch):
+    (tmp_path / "broken_package.py").write_text("import its_missing_dependency")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    with pytest.raises(ModuleNotFoundError, match="its_missing_dependency") as raised:
+        load_optional("broken_package", extra="plots", purpose="The report")
+    assert not isinstance(raised.value, MissingDependencyError)

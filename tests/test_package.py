@@ -1,0 +1,126 @@
+"""The package as a newcomer meets it: its imports, its names, its wheel, its documents."""
+
+import re
+import subprocess
+import sys
+import tomllib
+import venv
+from pathlib import Path
+
+import pytest
+
+import structent
+from tests.conftest import PROJECT
+
+FRAMEWORKS = {
+    *("torch", "keras", "jax", "tensorflow", "xgboost", "lightgbm", "sklearn", "dask"),
+    *("pandas", "polars", "networkx", "matplotlib", "typer", "rich"),
+}
+
+
+def test_importing_the_package_loads_no_framework():
+    code = f"import sys, structent; print({FRAMEWORKS} & set(sys.modules))"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "set()"
+
+
+def test_every_public_name_is_there_and_documented():
+    for name in structent.__all__:
+        assert getattr(structent, name).__doc__
+
+
+def test_the_version_is_that_of_the_project():
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    assert structent.__version__ == project["version"]
+    changelog = (PROJECT / "CHANGELOG.md").read_text()
+    assert f"## {structent.__version__}" in changelog
+    assert f"version: {structent.__version__}" in (PROJECT / "CITATION.cff").read_text()
+
+
+def test_every_direct_dependency_is_pinned_in_the_constraints():
+    content = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+    wanted = [
+        *content["project"]["dependencies"],
+        *(r for extra in content["project"]["optional-dependencies"].values() for r in extra),
+        *(r for group in content["dependency-groups"].values() for r in group),
+    ]
+    names = {re.split(r"[\[<>=]", requirement)[0] for requirement in wanted} - {"structent"}
+    lines = (PROJECT / "constraints.txt").read_text().splitlines()
+    pinned = {line.split("==")[0] for line in lines if "==" in line}
+    assert names <= pinned
+
+
+def test_the_project_itself_gives_lower_bounds_only():
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    for requirement in [*project["dependencies"], *(r for e in extras.values() for r in e)]:
+        assert requirement.startswith("structent[") or re.search(r">=[\d.]+$", requirement)
+
+
+PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("document", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_the_code_in_the_documents_runs_and_prints_what_they_show(document, capsys):
+    text = (PROJECT / document).read_text()
+    blocks = PYTHON_BLOCK.findall(text)
+    assert blocks or document != "README.md"
+    names: dict = {}
+    for block in blocks:
+        exec(compile(block, document, "exec"), names)  # noqa: S102  our own documents
+        assert capsys.readouterr().out in text
+
+
+@pytest.fixture(scope="module")
+def clean_environment(tmp_path_factory):
+    """An environment with nothing in it but the wheel of the project and what that needs."""
+    folder = tmp_path_factory.mktemp("clean")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    subprocess.run([*pip, "wheel", "--no-deps", "-w", folder, PROJECT], check=True)
+    (wheel,) = folder.glob("structent-*.whl")
+    venv.create(folder / "env", with_pip=False)
+    python = folder / "env" / "bin" / "python"
+    constraints = PROJECT / "constraints.txt"
+    install = [*pip, "--python", python, "install", "-c", constraints]
+    subprocess.run([*install, wheel], check=True)
+    return python, [*install, f"{wheel}[cli]"]
+
+
+def run_clean(python: Path, *command: str):
+    return subprocess.run(
+        [python.parent / command[0], *command[1:]],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=python.parent,
+    )
+
+
+def test_the_wheel_works_in_a_clean_environment(clean_environment):
+    python, install_command_line = clean_environment
+    code = (
+        "import structent, structent.structure.catalog as c;"
+        "print(structent.structured_entropy([1.0] + [0.0] * 57,"
+        " structent.SpanningTreePartitions(c.california_counties(), 5, .5).sample(0)))"
+    )
+    result = run_clean(python, "python", "-c", code)
+    assert (result.stderr, result.stdout) == ("", "0.0\n")
+    without_extra = run_clean(python, "structent", "demo")
+    assert without_extra.returncode == 2
+    assert without_extra.stderr == (
+        "structent: The structent command needs typer: pip install 'structent[cli]'\n"
+    )
+    subprocess.run(install_command_line, check=True)
+    demo = run_clean(python, "structent", "demo")
+    assert demo.returncode == 0, demo.stderr
+    assert "Structured entropy" in demo.stdout
+
+
+def test_the_wheel_holds_the_types_and_the_graphs(clean_environment):
+    python, _ = clean_environment
+    (package,) = python.parent.parent.glob("lib/python*/site-packages/structent")
+    assert (package / "py.typed").exists()
+    assert (package / "structure" / "data" / "us_states.json").exists()
+    assert not list(package.rglob("test_*"))
