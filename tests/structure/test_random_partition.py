@@ -262,6 +262,7 @@ def test_encoding_takes_arrays_and_refuses_what_it_does_not_know():
         months.encode(np.array([1.0, 2.0]))
 
 
+NAMED = Partition(["a", "b"], [0, 1], names=["x", "y"])
 ONE, TWO = Partition.singletons(["a", "b"]), Partition.from_blocks([["a", "b"]])
 
 
@@ -285,7 +286,7 @@ ONE, TWO = Partition.singletons(["a", "b"]), Partition.from_blocks([["a", "b"]])
         (lambda: RandomPartition([ONE, TWO], levels="xy"), "one name for each of the 2"),
         (
             lambda: RandomPartition(
-                [ONE.with_names(["x", "y"]), TWO.with_names(["x"])], levels=["l", "l"]
+                [NAMED, Partition(["a", "b"], [0, 0], names=["x"])], levels=["l", "l"]
             ),
             "unique within a level, got 'x' for two different blocks of level 'l'",
         ),

@@ -215,10 +215,6 @@ class Partition:
             raise StructureError(_different_classes(classes, self.classes))
         return self.restrict(classes)
 
-    def with_names(self, names: Sequence[str] | None) -> Partition:
-        """Return the same partition with other names for its blocks."""
-        return Partition(self.classes, self.block_of, names=names)
-
     @classmethod
     def _renumbered(
         cls, classes: tuple[Label, ...], numbers: NDArray[Any], names: tuple[str, ...] | None
