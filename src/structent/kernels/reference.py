@@ -1,0 +1,112 @@
+"""The formulas of the structured loss, as readable as they are on paper: the oracle for the rest.
+
+Plain arrays in, plain arrays out, in any array namespace ``xp``. Shapes: ``logits`` (n, classes),
+``labels`` (n,), ``targets`` (n, classes), ``block_of`` (partitions, classes), ``weights``
+(partitions,). Memory is (partitions, n, classes): for reading and testing, not for training.
+
+With q = softmax(logits), B_t(y) the block of partition t that holds y, Q(B) the sum of q over B,
+and W the sum of the weights (1, unless partitions were left out):
+
+    loss(y)      = sum_t w_t * [ logsumexp(logits) - logsumexp(logits over B_t(y)) ]
+    gradient_j   = W q_j - sum_t w_t * 1[j in B_t(y)] * r_tj          r_tj = q_j / Q(B_t(j))
+    curvature_j  = W q_j(1 - q_j) - sum_t w_t * 1[j in B_t(y)] * r_tj(1 - r_tj)
+"""
+
+from types import ModuleType
+from typing import Any
+
+Array = Any  # an array of the namespace xp
+
+
+def structured_cross_entropy_from_logits(
+    logits: Array, labels: Array, block_of: Array, weights: Array, *, xp: ModuleType
+) -> Array:
+    """Loss of each row, (n,)."""
+    inside = xp.where(_in_true_block(labels, block_of, xp=xp), logits[None], -float("inf"))
+    log_block = _logsumexp(inside, axis=2, xp=xp)[:, :, 0]  # (partitions, n)
+    log_all = _logsumexp(logits, axis=1, xp=xp)[:, 0]  # (n,)
+    return xp.sum(weights[:, None] * (log_all[None] - log_block), axis=0)
+
+
+def structured_cross_entropy_of_targets(
+    logits: Array, targets: Array, block_of: Array, weights: Array, *, xp: ModuleType
+) -> Array:
+    """Loss of each row whose target is a distribution, or any weights of the classes, (n,).
+
+    loss(P) = sum_c P_c loss(c). With P_c = weight_c * probability_c these are class weights.
+    """
+    log_q = logits[None] - _logsumexp(logits, axis=1, xp=xp)[None]
+    log_block_q = log_q - _log_share_of_block(logits, block_of, xp=xp)  # (partitions, n, classes)
+    surprise = -xp.sum(weights[:, None, None] * log_block_q, axis=0)
+    # A class with no target counts nothing, even where its loss is infinite.
+    return xp.sum(xp.where(targets == 0, xp.zeros_like(surprise), targets * surprise), axis=1)
+
+
+def gradient_from_logits(
+    logits: Array, labels: Array, block_of: Array, weights: Array, *, xp: ModuleType
+) -> Array:
+    """Gradient of the loss of each row, (n, classes)."""
+    q = _softmax(logits, xp=xp)
+    share = _share_of_true_block(logits, labels, block_of, xp=xp)
+    return xp.sum(weights) * q - xp.sum(weights[:, None, None] * share, axis=0)
+
+
+def exact_curvature(
+    logits: Array, labels: Array, block_of: Array, weights: Array, *, xp: ModuleType
+) -> Array:
+    """Second derivative of the loss by each logit, (n, classes): negative where it pleases."""
+    share = _share_of_true_block(logits, labels, block_of, xp=xp)
+    inside = xp.sum(weights[:, None, None] * share * (1 - share), axis=0)
+    return bound_curvature(logits, weights, xp=xp) - inside
+
+
+def bound_curvature(logits: Array, weights: Array, *, xp: ModuleType) -> Array:
+    """Upper bound W q(1 - q) of the curvature: what it leaves out is concave, (n, classes)."""
+    q = _softmax(logits, xp=xp)
+    return xp.sum(weights) * q * (1 - q)
+
+
+def fisher_curvature(logits: Array, block_of: Array, weights: Array, *, xp: ModuleType) -> Array:
+    """Mean of the exact curvature over labels drawn from q, (n, classes).
+
+    sum_t w_t q_j^2 (1 - Q(B_t(j))) / Q(B_t(j))
+    """
+    q = _softmax(logits, xp=xp)
+    share = xp.exp(_log_share_of_block(logits, block_of, xp=xp))  # q_j / Q(B_t(j))
+    return xp.sum(weights[:, None, None] * q[None] * (share - q[None]), axis=0)
+
+
+def gradient_magnitude(
+    logits: Array, labels: Array, block_of: Array, weights: Array, *, xp: ModuleType
+) -> Array:
+    """Absolute gradient as a curvature, which bounds every leaf value by 1, (n, classes)."""
+    return xp.abs(gradient_from_logits(logits, labels, block_of, weights, xp=xp))
+
+
+def _in_true_block(labels: Array, block_of: Array, *, xp: ModuleType) -> Array:
+    true_block = xp.take(block_of, labels, axis=1)  # (partitions, n)
+    return true_block[:, :, None] == block_of[:, None, :]  # (partitions, n, classes)
+
+
+def _share_of_true_block(logits: Array, labels: Array, block_of: Array, *, xp: ModuleType) -> Array:
+    """What each class has of the probability of the true block: r_tj, and 0 outside of it."""
+    inside = xp.where(_in_true_block(labels, block_of, xp=xp), logits[None], -float("inf"))
+    return _softmax(inside, xp=xp)
+
+
+def _log_share_of_block(logits: Array, block_of: Array, *, xp: ModuleType) -> Array:
+    """Logarithm of r_tj for every class and its own block, (partitions, n, classes)."""
+    together = block_of[:, None, :, None] == block_of[:, None, None, :]
+    inside = xp.where(together, logits[None, :, None, :], -float("inf"))
+    return logits[None] - _logsumexp(inside, axis=3, xp=xp)[:, :, :, 0]
+
+
+def _softmax(logits: Array, *, xp: ModuleType) -> Array:
+    return xp.exp(logits - _logsumexp(logits, axis=logits.ndim - 1, xp=xp))
+
+
+def _logsumexp(x: Array, *, axis: int, xp: ModuleType) -> Array:
+    """Logarithm of the sum of exponentials along an axis, which is kept; stable, and -inf where all are."""
+    largest = xp.max(x, axis=axis, keepdims=True)
+    shift = xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest))
+    return xp.log(xp.sum(xp.exp(x - shift), axis=axis, keepdims=True)) + shift
