@@ -10,18 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from structent import structured_cross_entropy, trivial
 from structent.kernels import reference
-from tests.strategies import random_partitions
-
-
-@st.composite
-def problems(draw, max_rows=4, largest=8.0):
-    """A structure, logits and labels."""
-    structure = draw(random_partitions())
-    n = draw(st.integers(1, max_rows))
-    k = structure.n_classes
-    logits = draw(arrays(np.float64, (n, k), elements=st.floats(-largest, largest)))
-    labels = draw(arrays(np.int64, n, elements=st.integers(0, k - 1)))
-    return structure, logits, labels
+from tests.kernels.problems import problems
 
 
 def slow_loss(row, label, structure):

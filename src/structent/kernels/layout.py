@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,13 +97,13 @@ class Layout:
     def parents(self) -> tuple[IntArray, ...] | None:
         """The tree, where each partition refines the one before: None where there is none.
 
-        ``parents[0]`` maps the classes to the blocks of the finest partition, ``parents[1]`` those to
-        the blocks of the next coarser one, and so on; blocks are numbered within their partition.
+        ``parents[0]`` maps the classes to the blocks of the finest partition, ``parents[1]`` those
+        to the blocks of the next coarser one, and so on; blocks are numbered within a partition.
         """
         local = self.block_of - self.block_of.min(axis=1, keepdims=True, initial=2**31 - 1)
-        steps = [row for row in local[::-1]]
-        parents = steps[:1]
-        for finer, coarser in zip(steps[:-1], steps[1:], strict=True):
+        fine_to_coarse = list(local[::-1])
+        parents = fine_to_coarse[:1]
+        for finer, coarser in pairwise(fine_to_coarse):
             n_finer = int(finer.max()) + 1
             parent = np.zeros(n_finer, dtype=np.int32)
             parent[finer] = coarser

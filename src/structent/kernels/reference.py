@@ -22,6 +22,7 @@ def structured_cross_entropy_from_logits(
     logits: Array, labels: Array, block_of: Array, weights: Array, *, xp: ModuleType
 ) -> Array:
     """Loss of each row, (n,)."""
+    logits = _from_largest(logits, xp=xp)
     inside = xp.where(_in_true_block(labels, block_of, xp=xp), logits[None], -float("inf"))
     log_block = _logsumexp(inside, axis=2, xp=xp)[:, :, 0]  # (partitions, n)
     log_all = _logsumexp(logits, axis=1, xp=xp)[:, 0]  # (n,)
@@ -35,6 +36,7 @@ def structured_cross_entropy_of_targets(
 
     loss(P) = sum_c P_c loss(c). With P_c = weight_c * probability_c these are class weights.
     """
+    logits = _from_largest(logits, xp=xp)
     log_q = logits[None] - _logsumexp(logits, axis=1, xp=xp)[None]
     log_block_q = log_q - _log_share_of_block(logits, block_of, xp=xp)  # (partitions, n, classes)
     surprise = -xp.sum(weights[:, None, None] * log_block_q, axis=0)
@@ -83,6 +85,11 @@ def gradient_magnitude(
     return xp.abs(gradient_from_logits(logits, labels, block_of, weights, xp=xp))
 
 
+def _from_largest(logits: Array, *, xp: ModuleType) -> Array:
+    """Logits less the largest of their row: the loss is the same, and its digits are kept."""
+    return logits - xp.max(logits, axis=1, keepdims=True)
+
+
 def _in_true_block(labels: Array, block_of: Array, *, xp: ModuleType) -> Array:
     true_block = xp.take(block_of, labels, axis=1)  # (partitions, n)
     return true_block[:, :, None] == block_of[:, None, :]  # (partitions, n, classes)
@@ -102,11 +109,17 @@ def _log_share_of_block(logits: Array, block_of: Array, *, xp: ModuleType) -> Ar
 
 
 def _softmax(logits: Array, *, xp: ModuleType) -> Array:
-    return xp.exp(logits - _logsumexp(logits, axis=logits.ndim - 1, xp=xp))
+    axis = logits.ndim - 1
+    exponentials = xp.exp(logits - _finite_largest(logits, axis=axis, xp=xp))
+    return exponentials / xp.sum(exponentials, axis=axis, keepdims=True)
 
 
 def _logsumexp(x: Array, *, axis: int, xp: ModuleType) -> Array:
-    """Logarithm of the sum of exponentials along an axis, which is kept; stable, and -inf where all are."""
-    largest = xp.max(x, axis=axis, keepdims=True)
-    shift = xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest))
+    """Logarithm of the sum of exponentials along an axis, which is kept; -inf where all are."""
+    shift = _finite_largest(x, axis=axis, xp=xp)
     return xp.log(xp.sum(xp.exp(x - shift), axis=axis, keepdims=True)) + shift
+
+
+def _finite_largest(x: Array, *, axis: int, xp: ModuleType) -> Array:
+    largest = xp.max(x, axis=axis, keepdims=True)
+    return xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest))

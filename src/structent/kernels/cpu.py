@@ -1,0 +1,380 @@
+"""The structured loss on the CPU: a Numba kernel that visits each row of logits once.
+
+Rows are taken in tiles that stay in the nearest cache. In a tile: subtract each row's largest
+logit, take exponentials, sum them over the row and over the blocks of its label, then write the
+loss, the gradient and the curvature. A block whose sum is too small to be trusted is summed again
+with its own largest logit.
+
+Two rules keep it fast. Functions take flat arrays and unsigned positions: a slice would cost more
+than the loop over a short row, and a signed index a comparison with 0. And all compiled functions
+stand in this one file, because Numba's cache does not see edits in others: when ``bits`` changes,
+its digest below must change too (a test says so).
+"""
+
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structent._compiled import inlined, kernel, summing
+from structent.kernels.bits import exp, ordered, unordered
+
+Array: TypeAlias = NDArray[Any]
+Position: TypeAlias = Any  # np.uint64
+
+DIGEST_OF_BITS = "ed569c7767827148"
+
+NO_CURVATURE, BOUND, GRADIENT, FISHER = 0, 1, 2, 3
+
+_U = np.uint64
+_TILE = 4096  # entries of a tile
+_SHORT = 512  # shorter rows have their exponentials taken together, which leaves no remainders
+_LARGE = _U(8)  # a block with more than 1/8 of the classes is compared for, not gathered
+_FLOOR = 1e-16  # the least curvature, so that a booster never divides by zero
+
+
+@kernel
+def prepare_rows(
+    targets: Array, class_weights: Array, ignored: int, n_classes: int, labels: Array, rows: Array
+) -> tuple[float, int]:
+    """Write each row's label, -1 where it is ignored, and its class weight.
+
+    Returns the sum of the weights, and the first row whose target is no class (-1 if none is).
+    """
+    total = 0.0
+    for i in range(targets.size):
+        y = targets[i]
+        labels[i], rows[i] = -1, 0
+        if y != ignored:
+            if y < 0 or y >= n_classes:
+                return total, i
+            labels[i] = y
+            rows[i] = class_weights[y] if class_weights.size > 0 else 1
+            total += rows[i]
+    return total, -1
+
+
+@kernel
+def visit_rows(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
+    logits: Array, labels: Array, row_weights: Array, scale: float,
+    block_of: Array, start: Array, members: Array, is_range: Array, weights: Array,
+    singleton_weight: float, losses: Array, gradient: Array, hessian: Array, curvature: int,
+    n_classes: int, n_pixels: int, first: int, last: int,
+) -> None:  # fmt: skip
+    """Write the losses of the rows first to last - 1, and their gradients and curvatures.
+
+    ``logits``, ``gradient`` and ``hessian`` are (images, classes, pixels), flat; a row is a pixel
+    of an image. A gradient of size 0 is not wanted. Losses are multiplied by the row's weight,
+    gradient and curvature by the scale too. ``block_of`` is flat.
+    """
+    k, step = _U(n_classes), _U(n_pixels)
+    tile = max(1, _TILE // n_classes) if n_pixels == 1 else max(16, _TILE // n_classes)
+    e, g = np.empty(tile * n_classes, logits.dtype), gradient
+    if n_pixels > 1:
+        g = np.empty(tile * n_classes, logits.dtype)
+    largest, totals = np.empty(tile, logits.dtype), np.empty(tile, logits.dtype)
+    with_gradient = gradient.size > 0
+    begin = first
+    while begin < last:
+        # A tile stays within one image, so that its logits are a rectangle of memory.
+        pixel = begin % n_pixels
+        n_rows = min(tile, last - begin, n_pixels - pixel if n_pixels > 1 else tile)
+        corner = _U(begin) * k if n_pixels == 1 else _U(begin - pixel) * k + _U(pixel)
+        if n_pixels > 1:
+            _gather_pixels(logits, corner, step, k, _U(n_rows), e)
+        _exponentials(
+            logits if n_pixels == 1 else e,
+            corner if n_pixels == 1 else _U(0),
+            k,
+            n_rows,
+            e,
+            largest,
+            totals,
+        )
+        for r in range(n_rows):
+            i = begin + r
+            x_at = corner + _U(r) * k if n_pixels == 1 else corner + _U(r)
+            g_at = x_at if n_pixels == 1 else _U(r) * k
+            losses[i] = row_weights[i] * _row(
+                e, _U(r) * k, k, totals[r], largest[r], labels[i], row_weights[i] * scale,
+                logits, x_at, step, block_of, start, members, is_range, weights, singleton_weight,
+                g, g_at, with_gradient,
+            )  # fmt: skip
+            if curvature != NO_CURVATURE:
+                _curvature(
+                    curvature, e, _U(r) * k, k, totals[r], row_weights[i] * scale,
+                    logits, x_at, step, block_of, start, members, weights, singleton_weight,
+                    gradient, hessian, g_at,
+                )  # fmt: skip
+        if n_pixels > 1 and with_gradient:
+            _scatter_pixels(g, k, _U(n_rows), gradient, corner, step)
+        begin += n_rows
+
+
+@inlined
+def _exponentials(
+    x: Array, at: Position, k: Position, n_rows: int, e: Array, largest: Array, totals: Array
+) -> None:
+    """Write exp(x - largest) of each row, its largest entry, and the sum."""
+    for r in range(n_rows):
+        row = _U(r) * k
+        largest[r] = _largest(x, at + row, k)
+        if k < _SHORT:
+            _subtract(x, at + row, k, largest[r], e, row)
+        else:
+            totals[r] = _exponentiate_and_sum(x, at + row, k, largest[r], e, row)
+    if k < _SHORT:
+        _exponentiate(e, _U(n_rows) * k)
+        for r in range(n_rows):
+            totals[r] = _sum(e, _U(r) * k, k)
+
+
+@inlined
+def _row(  # noqa: PLR0912, PLR0913, PLR0917  plain arrays, not an object of them
+    e: Array, e_at: Position, k: Position, total: float, largest: float, label: int, factor: float,
+    x: Array, x_at: Position, x_step: Position,
+    block_of: Array, start: Array, members: Array, is_range: Array, weights: Array,
+    singleton_weight: float, g: Array, g_at: Position, with_gradient: bool,
+) -> float:  # fmt: skip
+    """Return the loss of a row, and write its gradient times the factor."""
+    if label < 0:
+        if with_gradient:
+            for j in range(k):
+                g[g_at + j] = 0
+        return 0.0
+    y = _U(label)
+    log_total = math.log(total)
+    loss: float = singleton_weight * (log_total - (x[x_at + y * x_step] - largest))
+    if with_gradient:
+        total_weight = singleton_weight + _sum(weights, _U(0), _U(weights.size))
+        _scaled(e, e_at, k, factor * total_weight / total, g, g_at)
+        g[g_at + y] -= factor * singleton_weight
+    for t in range(weights.size):
+        ids_at, weight = _U(t) * k, weights[t]
+        b = block_of[ids_at + y]
+        own = _U(start[b])
+        size, first = _U(start[b + 1]) - own, _U(members[own])
+        if is_range[b]:
+            inside = _sum(e, e_at + first, size)
+        elif size * _LARGE > k:
+            inside = _sum_where(e, e_at, k, block_of, ids_at, b)
+        else:
+            inside = _sum_at(e, e_at, members, own, size)
+        if inside < _trusted(e, k):
+            own_largest = _largest_of_block(x, x_at, x_step, members, own, size)
+            own_total = _sum_of_block(x, x_at, x_step, members, own, size, own_largest)
+            loss += weight * (log_total - (own_largest - largest) - math.log(own_total))
+            if with_gradient:
+                share = factor * weight / own_total
+                for p in range(size):
+                    c = _U(members[own + p])
+                    g[g_at + c] -= share * math.exp(x[x_at + c * x_step] - own_largest)
+            continue
+        loss += weight * (log_total - math.log(inside))
+        if with_gradient:
+            share = factor * weight / inside
+            if is_range[b]:
+                _subtract_scaled(e, e_at + first, size, share, g, g_at + first)
+            elif size * _LARGE > k:
+                _subtract_scaled_where(e, e_at, k, block_of, ids_at, b, share, g, g_at)
+            else:
+                _subtract_scaled_at(e, e_at, members, own, size, share, g, g_at)
+    return loss
+
+
+@inlined
+def _trusted(e: Array, k: Position) -> float:
+    """Return the least sum in which what was cut off to 0 cannot show: k * smallest / eps."""
+    trusted: float = (2e-31 if e.itemsize == 4 else 2e-292) * k
+    return trusted
+
+
+# A block by itself: rare, so exact rather than fast
+
+
+@inlined
+def _largest_of_block(
+    x: Array, at: Position, step: Position, members: Array, own: Position, size: Position
+) -> float:
+    largest = -math.inf
+    for p in range(size):
+        largest = max(largest, x[at + _U(members[own + p]) * step])
+    return largest
+
+
+@inlined
+def _sum_of_block(
+    x: Array, at: Position, step: Position, members: Array, own: Position, size: Position,
+    largest: float,
+) -> float:  # fmt: skip
+    total = 0.0
+    for p in range(size):
+        total += math.exp(x[at + _U(members[own + p]) * step] - largest)
+    return total
+
+
+@inlined
+def _curvature(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
+    kind: int, e: Array, e_at: Position, k: Position, total: float, factor: float,
+    x: Array, x_at: Position, x_step: Position,
+    block_of: Array, start: Array, members: Array, weights: Array, singleton_weight: float,
+    g: Array, h: Array, at: Position,
+) -> None:  # fmt: skip
+    """Write a row's curvature: |gradient|, W q(1 - q), or sum_t w_t q (q / Q(B_t) - q)."""
+    if kind == GRADIENT:
+        for j in range(k):
+            h[at + j] = max(abs(g[at + j]), _FLOOR)
+        return
+    weight = singleton_weight
+    if kind == BOUND:
+        weight += _sum(weights, _U(0), _U(weights.size))
+    inverse = 1 / total
+    for j in range(k):
+        q = e[e_at + j] * inverse
+        h[at + j] = max(factor * weight * q * (1 - q), _FLOOR)
+    if kind == FISHER:
+        for t in range(weights.size):
+            ids_at = _U(t) * k
+            first = block_of[ids_at]
+            for j in range(k):
+                first = min(first, block_of[ids_at + j])
+            own = _U(start[first])
+            while own < (_U(t) + _U(1)) * k:
+                b = block_of[ids_at + _U(members[own])]
+                size = _U(start[b + 1]) - own
+                largest = _largest_of_block(x, x_at, x_step, members, own, size)
+                inside = _sum_of_block(x, x_at, x_step, members, own, size, largest)
+                for p in range(size):
+                    c = _U(members[own + p])
+                    q = e[e_at + c] * inverse
+                    share = math.exp(x[x_at + c * x_step] - largest) / inside
+                    h[at + c] += factor * weights[t] * q * (share - q)
+                own += size
+
+
+# Loops over a row, each simple enough to be done eight numbers at a time
+
+
+@inlined
+def _gather_pixels(
+    x: Array, at: Position, step: Position, k: Position, n_rows: Position, out: Array
+) -> None:
+    for j in range(k):
+        for r in range(n_rows):
+            out[r * k + j] = x[at + j * step + r]
+
+
+@inlined
+def _scatter_pixels(
+    x: Array, k: Position, n_rows: Position, out: Array, at: Position, step: Position
+) -> None:
+    for j in range(k):
+        for r in range(n_rows):
+            out[at + j * step + r] = x[r * k + j]
+
+
+@inlined
+def _largest(x: Array, at: Position, n: Position) -> Any:
+    """Return the largest entry, NaN if there is one: compared as integers, which vectorises."""
+    largest = ordered(x[at])
+    for j in range(n):
+        key = ordered(x[at + j])
+        largest = key if key > largest else largest
+    return unordered(largest)
+
+
+@inlined
+def _subtract(x: Array, at: Position, n: Position, shift: float, out: Array, to: Position) -> None:
+    for j in range(n):
+        out[to + j] = x[at + j] - shift
+
+
+@inlined
+def _exponentiate(x: Array, n: Position) -> None:
+    for j in range(n):
+        x[j] = exp(x[j])
+
+
+@summing
+def _exponentiate_and_sum(
+    x: Array, at: Position, n: Position, shift: float, out: Array, to: Position
+) -> Any:
+    total = x.dtype.type(0)
+    for j in range(n):
+        value = exp(x[at + j] - shift)
+        out[to + j] = value
+        total += value
+    return total
+
+
+@inlined
+def _scaled(x: Array, at: Position, n: Position, factor: float, out: Array, to: Position) -> None:
+    factor = out.dtype.type(factor)
+    for j in range(n):
+        out[to + j] = x[at + j] * factor
+
+
+@inlined
+def _subtract_scaled(
+    x: Array, at: Position, n: Position, factor: float, out: Array, to: Position
+) -> None:
+    factor = out.dtype.type(factor)
+    for j in range(n):
+        out[to + j] -= x[at + j] * factor
+
+
+@inlined
+def _subtract_scaled_where(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
+    x: Array, at: Position, n: Position, ids: Array, ids_at: Position, wanted: int,
+    factor: float, out: Array, to: Position,
+) -> None:  # fmt: skip
+    factor, zero = out.dtype.type(factor), out.dtype.type(0)
+    for j in range(n):
+        out[to + j] -= x[at + j] * (factor if ids[ids_at + j] == wanted else zero)
+
+
+@inlined
+def _subtract_scaled_at(
+    x: Array, at: Position, members: Array, own: Position, n: Position,
+    factor: float, out: Array, to: Position,
+) -> None:  # fmt: skip
+    factor = out.dtype.type(factor)
+    for p in range(n):
+        j = _U(members[own + p])
+        out[to + j] -= x[at + j] * factor
+
+
+@summing
+def _sum(x: Array, at: Position, n: Position) -> Any:
+    total = x.dtype.type(0)
+    for j in range(n):
+        total += x[at + j]
+    return total
+
+
+@summing
+def _sum_where(
+    x: Array, at: Position, n: Position, ids: Array, ids_at: Position, wanted: int
+) -> Any:
+    total, zero = x.dtype.type(0), x.dtype.type(0)
+    for j in range(n):
+        total += x[at + j] if ids[ids_at + j] == wanted else zero
+    return total
+
+
+@summing
+def _sum_at(x: Array, at: Position, members: Array, own: Position, n: Position) -> Any:
+    # Four sums side by side, so that no addition waits for the last one.
+    a = b = c = d = x.dtype.type(0)
+    p, end = own, own + n
+    while p + _U(4) <= end:
+        a += x[at + _U(members[p])]
+        b += x[at + _U(members[p + _U(1)])]
+        c += x[at + _U(members[p + _U(2)])]
+        d += x[at + _U(members[p + _U(3)])]
+        p += _U(4)
+    while p < end:
+        a += x[at + _U(members[p])]
+        p += _U(1)
+    return (a + b) + (c + d)
