@@ -14,8 +14,9 @@ from datetime import UTC, datetime  # noqa: E402
 from importlib.metadata import version  # noqa: E402
 from pathlib import Path  # noqa: E402
 
-from benchmarks import structures  # noqa: E402
+from benchmarks import jax_losses, losses, structures  # noqa: E402
 
+VERSIONS = ("numpy", "scipy", "numba", "torch", "jax")
 RESULTS = Path(__file__).parent / "RESULTS.md"
 
 
@@ -28,9 +29,11 @@ def report() -> str:
         "Ratios come from alternatives that take turns in one process, on one thread.",
         "",
         f"{datetime.now(UTC):%Y-%m-%d}, {_machine()}, Python {platform.python_version()}, "
-        + ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba")),
+        + ", ".join(
+            f"{name} {version(name)}" for name in ("numpy", "scipy", "numba", "torch", "jax")
+        ),
     ]
-    for module in (structures,):
+    for module in (structures, losses, jax_losses):
         lines += ["", f"## {module.TITLE}", "", "| case | structent | baseline | ratio |"]
         lines += ["|---|---|---|---|"]
         lines += ["| " + " | ".join(row) + " |" for row in module.rows()]

@@ -41,14 +41,13 @@ STRUCTURES = {
 
 
 def run(structure, logits, labels, dtype, **options):
-    layout = Layout.of(structure)
     logits = np.ascontiguousarray(logits, dtype=dtype)
-    losses, gradient = np.empty(labels.size, dtype), np.empty_like(logits)
-    rows = np.ones(labels.size, dtype)
-    fused.loss_and_gradient(
-        logits, labels.reshape(-1), rows, layout, losses=losses, gradient=gradient, **options
+    gradient = np.empty_like(logits)
+    losses = fused.loss_and_gradient(
+        logits, labels.reshape(-1), Layout.of(structure), gradient=gradient, **options
     )
-    return losses, gradient
+    np.testing.assert_allclose(losses.total, losses.rows.sum(dtype=np.float64), rtol=1e-5)
+    return losses.rows, gradient
 
 
 def expected(structure, logits, labels):
@@ -125,28 +124,28 @@ def test_without_a_gradient_the_losses_are_the_same():
     for shape in [(50, 100), (2, 100, 7)]:
         logits = rng.normal(size=shape).astype(np.float32)
         labels = rng.integers(100, size=shape[:1] + shape[2:])
-        losses = np.empty(labels.size, np.float32)
-        rows = np.ones(labels.size, np.float32)
-        fused.loss_and_gradient(
-            logits, labels.reshape(-1), rows, layout, losses=losses, gradient=None
-        )
-        np.testing.assert_array_equal(
-            losses, run(catalog.cifar100(), logits, labels, np.float32)[0]
-        )
+        losses = fused.loss_and_gradient(logits, labels.reshape(-1), layout, gradient=None)
+        expected_losses, _ = run(catalog.cifar100(), logits, labels, np.float32)
+        np.testing.assert_array_equal(losses.rows, expected_losses)
 
 
-def test_row_weights_and_scale_multiply():
+def test_class_weights_multiply_and_the_mean_divides_by_their_sum():
     rng = np.random.default_rng(0)
-    logits, labels = rng.normal(size=(9, 12)), rng.integers(12, size=9)
-    rows = rng.random(9)
-    losses, gradient = np.empty(9), np.empty((9, 12))
-    fused.loss_and_gradient(
-        logits, labels, rows, Layout.of(catalog.months()),
-        losses=losses, gradient=gradient, scale=0.25,
+    logits, labels, class_weights = (
+        rng.normal(size=(9, 12)),
+        rng.integers(12, size=9),
+        rng.random(12),
+    )
+    gradient = np.empty((9, 12))
+    losses = fused.loss_and_gradient(
+        logits, labels, Layout.of(catalog.months()),
+        gradient=gradient, class_weights=class_weights, of_mean=True,
     )  # fmt: skip
     plain_losses, plain_gradient = expected(catalog.months(), logits, labels)
-    np.testing.assert_allclose(losses, rows * plain_losses)
-    np.testing.assert_allclose(gradient, 0.25 * rows[:, None] * plain_gradient)
+    rows = class_weights[labels]
+    np.testing.assert_allclose(losses.rows, rows * plain_losses)
+    np.testing.assert_allclose(losses.total_weight, rows.sum())
+    np.testing.assert_allclose(gradient, rows[:, None] / rows.sum() * plain_gradient)
 
 
 def test_nan_stays_in_its_row():
@@ -163,27 +162,22 @@ def test_nan_stays_in_its_row():
 def test_ignored_rows_have_no_loss_and_no_gradient_even_where_they_are_nan():
     logits = np.full((2, 12), np.nan)
     logits[0] = 0.0
-    layout = Layout.of(catalog.months())
-    labels, rows, total = fused.checked_rows(
-        np.array([3, -100]), layout, class_weights=None, ignored=-100, dtype=np.float64
+    gradient = np.empty((2, 12))
+    losses = fused.loss_and_gradient(
+        logits, np.array([3, -7]), Layout.of(catalog.months()), gradient=gradient, ignored=-7
     )
-    losses, gradient = np.empty(2), np.empty((2, 12))
-    fused.loss_and_gradient(logits, labels, rows, layout, losses=losses, gradient=gradient)
-    assert (labels.tolist(), rows.tolist(), total) == ([3, -1], [1.0, 0.0], 1.0)
-    assert losses[1] == 0.0
+    assert losses.total_weight == 1.0
+    assert losses.rows[1] == 0.0
     assert (gradient[1] == 0.0).all()
 
 
 @pytest.mark.parametrize("wrong", [12, -1, 10**12])
 def test_a_label_that_is_no_class_is_named(wrong):
     with pytest.raises(LabelError, match=f"between 0 and 11, got {wrong} in row 1"):
-        fused.checked_rows(
-            np.array([0, wrong]),
-            Layout.of(catalog.months()),
-            class_weights=None,
-            ignored=-100,
-            dtype=np.float32,
-        )
+        fused.loss_and_gradient(
+            np.zeros((2, 12)), np.array([0, wrong]), Layout.of(catalog.months()),
+            gradient=None, ignored=-100,
+        )  # fmt: skip
 
 
 @DTYPES

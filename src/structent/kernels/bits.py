@@ -25,6 +25,11 @@ def exp(x: Any) -> Any:
     return math.exp(x)
 
 
+def log(x: Any) -> Any:
+    """Return log(x) for normal x > 0; in float32 without a branch."""
+    return math.log(x)
+
+
 def ordered(x: Any) -> Any:
     """Return the bits of a number as an integer that is ordered as the numbers are."""
     return x
@@ -39,7 +44,7 @@ def _exp32(x: Any) -> Any:
     # x = n log 2 + r. Adding and subtracting 1.5 * 2^23 rounds to the whole number n, and leaves n
     # in the lowest bits, from where it is shifted to the place of an exponent.
     smallest, magic = np.float32(-87.33654), np.float32(12582912.0)
-    c = max(x, smallest)
+    c = smallest if x < smallest else x
     shifted = c * np.float32(1.4426950408889634) + magic
     n = shifted - magic
     r = c - n * np.float32(0.693359375) - n * np.float32(-2.12194440e-4)
@@ -57,7 +62,7 @@ def _exp32(x: Any) -> Any:
 
 def _exp64(x: Any) -> Any:
     smallest, magic = -708.39, 6755399441055744.0
-    c = max(x, smallest)
+    c = smallest if x < smallest else x
     shifted = c * 1.4426950408889634 + magic
     n = shifted - magic
     r = c - n * 6.93147180369123816490e-01 - n * 1.90821492927058770002e-10
@@ -77,6 +82,30 @@ def _exp64(x: Any) -> Any:
     p = p * r + 1.0
     bits = (np.float64(shifted).view(np.int64) << np.int64(52)) + np.int64(0x3FF0000000000000)
     return 0.0 if x < smallest else p * np.int64(bits).view(np.float64)
+
+
+def _log32(x: Any) -> Any:
+    # x = 2^n * m with m between sqrt(1/2) and sqrt(2), whose bits are those of 0x3F3504F3.
+    bits = np.int32(np.float32(x).view(np.int32) - np.int32(0x3F3504F3))
+    n = np.float32(bits >> np.int32(23))
+    m = np.int32((bits & np.int32(0x007FFFFF)) + np.int32(0x3F3504F3)).view(np.float32)
+    r = m - np.float32(1)
+    # log(1 + r) = r - r^2 / 2 + r^3 p(r), the polynomial p from the Cephes library.
+    p = np.float32(7.0376836292e-2) * r + np.float32(-1.1514610310e-1)
+    p = p * r + np.float32(1.1676998740e-1)
+    p = p * r + np.float32(-1.2420140846e-1)
+    p = p * r + np.float32(1.4249322787e-1)
+    p = p * r + np.float32(-1.6668057665e-1)
+    p = p * r + np.float32(2.0000714765e-1)
+    p = p * r + np.float32(-2.4999993993e-1)
+    p = p * r + np.float32(3.3333331174e-1)
+    square = r * r
+    tail = r * square * p + n * np.float32(-2.12194440e-4) - np.float32(0.5) * square
+    return r + tail + n * np.float32(0.693359375) if x == x else x  # noqa: PLR0124  NaN stays
+
+
+def _log64(x: Any) -> Any:
+    return math.log(x)
 
 
 def _ordered32(x: Any) -> Any:
@@ -100,6 +129,11 @@ def _unordered64(x: Any) -> Any:
 @_for_each_type(exp)
 def _exp_for(x: Any) -> Any:
     return _exp32 if x == types.float32 else _exp64
+
+
+@_for_each_type(log)
+def _log_for(x: Any) -> Any:
+    return _log32 if x == types.float32 else _log64
 
 
 @_for_each_type(ordered)

@@ -18,19 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structent._compiled import inlined, kernel, summing
-from structent.kernels.bits import exp, ordered, unordered
+from structent.kernels.bits import exp, log, ordered, unordered
 
 Array: TypeAlias = NDArray[Any]
 Position: TypeAlias = Any  # np.uint64
 
-DIGEST_OF_BITS = "ed569c7767827148"
+DIGEST_OF_BITS = "7cc357cef5bb456a"
 
 NO_CURVATURE, BOUND, GRADIENT, FISHER = 0, 1, 2, 3
 
 _U = np.uint64
 _TILE = 4096  # entries of a tile
+_PIXELS = 64  # pixels of a tile: whole lines of the cache
 _SHORT = 512  # shorter rows have their exponentials taken together, which leaves no remainders
-_LARGE = _U(8)  # a block with more than 1/8 of the classes is compared for, not gathered
 _FLOOR = 1e-16  # the least curvature, so that a booster never divides by zero
 
 
@@ -61,19 +61,27 @@ def visit_rows(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
     block_of: Array, start: Array, members: Array, is_range: Array, weights: Array,
     singleton_weight: float, losses: Array, gradient: Array, hessian: Array, curvature: int,
     n_classes: int, n_pixels: int, first: int, last: int,
-) -> None:  # fmt: skip
-    """Write the losses of the rows first to last - 1, and their gradients and curvatures.
+) -> float:  # fmt: skip
+    """Write the losses of the rows first to last - 1, their gradients and curvatures.
+
+    Returns the sum of the losses.
 
     ``logits``, ``gradient`` and ``hessian`` are (images, classes, pixels), flat; a row is a pixel
     of an image. A gradient of size 0 is not wanted. Losses are multiplied by the row's weight,
     gradient and curvature by the scale too. ``block_of`` is flat.
     """
     k, step = _U(n_classes), _U(n_pixels)
-    tile = max(1, _TILE // n_classes) if n_pixels == 1 else max(16, _TILE // n_classes)
+    tile = max(1, _TILE // n_classes) if n_pixels == 1 else _PIXELS
     e, g = np.empty(tile * n_classes, logits.dtype), gradient
     if n_pixels > 1:
         g = np.empty(tile * n_classes, logits.dtype)
     largest, totals = np.empty(tile, logits.dtype), np.empty(tile, logits.dtype)
+    log_totals, n_sums = np.empty(tile, logits.dtype), _U(weights.size)
+    sums, logs = (
+        np.ones(tile * weights.size, logits.dtype),
+        np.empty(tile * weights.size, logits.dtype),
+    )
+    loss_total = 0.0
     with_gradient = gradient.size > 0
     begin = first
     while begin < last:
@@ -81,26 +89,36 @@ def visit_rows(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
         pixel = begin % n_pixels
         n_rows = min(tile, last - begin, n_pixels - pixel if n_pixels > 1 else tile)
         corner = _U(begin) * k if n_pixels == 1 else _U(begin - pixel) * k + _U(pixel)
-        if n_pixels > 1:
-            _gather_pixels(logits, corner, step, k, _U(n_rows), e)
-        _exponentials(
-            logits if n_pixels == 1 else e,
-            corner if n_pixels == 1 else _U(0),
-            k,
-            n_rows,
-            e,
-            largest,
-            totals,
-        )
+        if n_pixels == 1:
+            _exponentials(logits, corner, k, n_rows, e, largest, totals)
+        else:
+            _gather_pixels(logits, corner, step, k, _U(n_rows), g)
+            _exponentials(g, _U(0), k, n_rows, e, largest, totals)
+        for r in range(n_rows):
+            if labels[begin + r] >= 0:
+                _sum_blocks(
+                    e, _U(r) * k, k, labels[begin + r],
+                    block_of, start, members, is_range, sums, _U(r) * n_sums,
+                )  # fmt: skip
+        _logarithms(totals, _U(n_rows), log_totals)
+        _logarithms(sums, _U(n_rows) * n_sums, logs)
         for r in range(n_rows):
             i = begin + r
             x_at = corner + _U(r) * k if n_pixels == 1 else corner + _U(r)
             g_at = x_at if n_pixels == 1 else _U(r) * k
-            losses[i] = row_weights[i] * _row(
-                e, _U(r) * k, k, totals[r], largest[r], labels[i], row_weights[i] * scale,
+            losses[i] = 0
+            if labels[i] < 0:
+                if with_gradient:
+                    for j in range(k):
+                        g[g_at + j] = 0
+                continue
+            losses[i] = row_weights[i] * _finish_row(
+                e, _U(r) * k, k, totals[r], log_totals[r], largest[r],
+                sums, logs, _U(r) * n_sums, labels[i], row_weights[i] * scale,
                 logits, x_at, step, block_of, start, members, is_range, weights, singleton_weight,
                 g, g_at, with_gradient,
             )  # fmt: skip
+            loss_total += losses[i]
             if curvature != NO_CURVATURE:
                 _curvature(
                     curvature, e, _U(r) * k, k, totals[r], row_weights[i] * scale,
@@ -110,6 +128,7 @@ def visit_rows(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
         if n_pixels > 1 and with_gradient:
             _scatter_pixels(g, k, _U(n_rows), gradient, corner, step)
         begin += n_rows
+    return loss_total
 
 
 @inlined
@@ -131,36 +150,44 @@ def _exponentials(
 
 
 @inlined
-def _row(  # noqa: PLR0912, PLR0913, PLR0917  plain arrays, not an object of them
-    e: Array, e_at: Position, k: Position, total: float, largest: float, label: int, factor: float,
+def _sum_blocks(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
+    e: Array, e_at: Position, k: Position, label: int,
+    block_of: Array, start: Array, members: Array, is_range: Array, sums: Array, at: Position,
+) -> None:  # fmt: skip
+    """Write the sum of each block that holds the label."""
+    for t in range(block_of.size // k):
+        ids_at = _U(t) * k
+        b = block_of[ids_at + _U(label)]
+        own = _U(start[b])
+        size = _U(start[b + 1]) - own
+        if is_range[b]:
+            sums[at + _U(t)] = _sum(e, e_at + _U(members[own]), size)
+        elif _is_large(size, k):
+            sums[at + _U(t)] = _sum_where(e, e_at, k, block_of, ids_at, b)
+        else:
+            sums[at + _U(t)] = _sum_at(e, e_at, members, own, size)
+
+
+@inlined
+def _finish_row(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
+    e: Array, e_at: Position, k: Position, total: float, log_total: float, largest: float,
+    sums: Array, logs: Array, sums_at: Position, label: int, factor: float,
     x: Array, x_at: Position, x_step: Position,
     block_of: Array, start: Array, members: Array, is_range: Array, weights: Array,
     singleton_weight: float, g: Array, g_at: Position, with_gradient: bool,
 ) -> float:  # fmt: skip
     """Return the loss of a row, and write its gradient times the factor."""
-    if label < 0:
-        if with_gradient:
-            for j in range(k):
-                g[g_at + j] = 0
-        return 0.0
     y = _U(label)
-    log_total = math.log(total)
     loss: float = singleton_weight * (log_total - (x[x_at + y * x_step] - largest))
     if with_gradient:
         total_weight = singleton_weight + _sum(weights, _U(0), _U(weights.size))
         _scaled(e, e_at, k, factor * total_weight / total, g, g_at)
         g[g_at + y] -= factor * singleton_weight
     for t in range(weights.size):
-        ids_at, weight = _U(t) * k, weights[t]
+        ids_at, weight, inside = _U(t) * k, weights[t], sums[sums_at + _U(t)]
         b = block_of[ids_at + y]
         own = _U(start[b])
-        size, first = _U(start[b + 1]) - own, _U(members[own])
-        if is_range[b]:
-            inside = _sum(e, e_at + first, size)
-        elif size * _LARGE > k:
-            inside = _sum_where(e, e_at, k, block_of, ids_at, b)
-        else:
-            inside = _sum_at(e, e_at, members, own, size)
+        size = _U(start[b + 1]) - own
         if inside < _trusted(e, k):
             own_largest = _largest_of_block(x, x_at, x_step, members, own, size)
             own_total = _sum_of_block(x, x_at, x_step, members, own, size, own_largest)
@@ -171,16 +198,23 @@ def _row(  # noqa: PLR0912, PLR0913, PLR0917  plain arrays, not an object of the
                     c = _U(members[own + p])
                     g[g_at + c] -= share * math.exp(x[x_at + c * x_step] - own_largest)
             continue
-        loss += weight * (log_total - math.log(inside))
+        loss += weight * (log_total - logs[sums_at + _U(t)])
         if with_gradient:
-            share = factor * weight / inside
+            share, first = factor * weight / inside, _U(members[own])
             if is_range[b]:
                 _subtract_scaled(e, e_at + first, size, share, g, g_at + first)
-            elif size * _LARGE > k:
+            elif _is_large(size, k):
                 _subtract_scaled_where(e, e_at, k, block_of, ids_at, b, share, g, g_at)
             else:
                 _subtract_scaled_at(e, e_at, members, own, size, share, g, g_at)
     return loss
+
+
+@inlined
+def _is_large(size: Position, k: Position) -> bool:
+    """Whether a block is found sooner by comparing all classes than by its members."""
+    large: bool = size * _U(8) > k and size > _U(16)
+    return large
 
 
 @inlined
@@ -306,6 +340,12 @@ def _exponentiate_and_sum(
         out[to + j] = value
         total += value
     return total
+
+
+@inlined
+def _logarithms(x: Array, n: Position, out: Array) -> None:
+    for j in range(n):
+        out[j] = log(x[j])
 
 
 @inlined

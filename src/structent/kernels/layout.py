@@ -19,7 +19,7 @@ from structent._typing import FloatArray, IntArray
 from structent.structure import RandomPartition
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Layout:
     """The partitions that matter, from coarse to fine, and the classes of each of their blocks.
 
@@ -36,6 +36,8 @@ class Layout:
         The block of each class, numbered through all partitions, (partitions, classes).
     start, members
         The classes of block b are ``members[start[b]:start[b + 1]]``, in ascending order.
+    is_range
+        Whether the classes of each block are consecutive, (blocks,).
     """
 
     n_classes: int
@@ -44,6 +46,7 @@ class Layout:
     block_of: IntArray
     start: IntArray
     members: IntArray
+    is_range: NDArray[np.bool_]
 
     @classmethod
     def of(cls, structure: RandomPartition) -> Layout:
@@ -54,27 +57,24 @@ class Layout:
     def from_arrays(cls, block_of: IntArray, weights: FloatArray) -> Layout:
         """Return the layout of partitions whose blocks are numbered 0, 1, ... in any order."""
         n_classes = block_of.shape[1]
-        n_blocks = block_of.max(axis=1) + 1
-        singleton_weight = float(weights[n_blocks == n_classes].sum())
+        n_blocks = (block_of.max(axis=1) + 1).tolist()
+        singleton_weight = 0.0
         weight_of: dict[bytes, float] = {}
         row_of: dict[bytes, int] = {}
-        for t in np.argsort(n_blocks, kind="stable").tolist():
-            if weights[t] > 0 and 1 < n_blocks[t] < n_classes:
+        for t, weight in sorted(enumerate(weights.tolist()), key=lambda item: n_blocks[item[0]]):
+            if n_blocks[t] == n_classes:
+                singleton_weight += weight
+            elif weight > 0 and n_blocks[t] > 1:
                 key = block_of[t].tobytes()
                 row_of.setdefault(key, t)
-                weight_of[key] = weight_of.get(key, 0.0) + float(weights[t])
+                weight_of[key] = weight_of.get(key, 0.0) + weight
         kept = list(row_of.values())
-        first = np.zeros(len(kept) + 1, dtype=np.int32)
-        np.cumsum(n_blocks[kept], out=first[1:])
-        numbered = np.ascontiguousarray(block_of[kept] + first[:-1, None], dtype=np.int32)
-        start, members = _classes_of_blocks(numbered, int(first[-1]))
+        sizes = np.array([n_blocks[t] for t in kept], dtype=np.int64)
         return cls(
-            n_classes=n_classes,
-            singleton_weight=singleton_weight,
-            weights=np.array(list(weight_of.values()), dtype=np.float64),
-            block_of=numbered,
-            start=start,
-            members=members,
+            n_classes,
+            singleton_weight,
+            np.array(list(weight_of.values()), dtype=np.float64),
+            *_numbered_blocks(block_of, np.array(kept, dtype=np.int64), sizes),
         )
 
     @property
@@ -88,10 +88,16 @@ class Layout:
         return len(self.weights)
 
     @cached_property
-    def is_range(self) -> NDArray[np.bool_]:
-        """Whether the classes of each block are consecutive, (blocks,)."""
-        spread = self.members[self.start[1:] - 1] - self.members[self.start[:-1]]
-        return np.asarray(spread + 1 == np.diff(self.start))
+    def arrays(self) -> tuple[IntArray, IntArray, IntArray, NDArray[np.bool_], FloatArray, float]:
+        """What the kernel takes: block_of (flat), start, members, is_range, and the weights."""
+        return (
+            self.block_of.reshape(-1),
+            self.start,
+            self.members,
+            self.is_range,
+            self.weights,
+            self.singleton_weight,
+        )
 
     @cached_property
     def parents(self) -> tuple[IntArray, ...] | None:
@@ -114,20 +120,34 @@ class Layout:
 
 
 @kernel
-def _classes_of_blocks(block_of: IntArray, n_blocks: int) -> tuple[IntArray, IntArray]:
-    """Sort the classes of every partition by their block: a counting sort."""
-    n_partitions, n_classes = block_of.shape
-    start = np.zeros(n_blocks + 1, dtype=np.int32)
+def _numbered_blocks(
+    block_of: IntArray, kept: NDArray[np.int64], n_blocks: NDArray[np.int64]
+) -> tuple[IntArray, IntArray, IntArray, NDArray[np.bool_]]:
+    """Number the blocks of the kept partitions through, and sort the classes by them.
+
+    Returns block_of, start, members and is_range of the layout.
+    """
+    n_partitions, n_classes = len(kept), block_of.shape[1]
+    total = n_blocks.sum()
+    numbered = np.empty((n_partitions, n_classes), dtype=np.int32)
+    start = np.zeros(total + 1, dtype=np.int32)
+    first = 0
     for t in range(n_partitions):
         for c in range(n_classes):
-            start[block_of[t, c] + 1] += 1
-    for b in range(n_blocks):
+            numbered[t, c] = first + block_of[kept[t], c]
+            start[numbered[t, c] + 1] += 1
+        first += n_blocks[t]
+    for b in range(total):
         start[b + 1] += start[b]
     members = np.empty(n_partitions * n_classes, dtype=np.int32)
     filled = start.copy()
     for t in range(n_partitions):
         for c in range(n_classes):
-            b = block_of[t, c]
+            b = numbered[t, c]
             members[filled[b]] = c
             filled[b] += 1
-    return start, members
+    is_range = np.empty(total, dtype=np.bool_)
+    for b in range(total):
+        spread = members[start[b + 1] - 1] - members[start[b]]
+        is_range[b] = spread == start[b + 1] - start[b] - 1
+    return numbered, start, members, is_range

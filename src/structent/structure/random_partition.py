@@ -365,6 +365,11 @@ class RandomPartition:
         )
 
     def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        # Kept, because compiled forms of a structure are looked up by it at every training step.
         return hash((self.partitions, self.weights.tobytes(), self.level_of))
 
     def __reduce__(self) -> tuple[Any, ...]:

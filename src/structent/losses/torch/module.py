@@ -1,0 +1,144 @@
+"""Structured cross-entropy as a module, drop-in for ``torch.nn.CrossEntropyLoss``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from structent.errors import StructureError
+from structent.kernels.layout import Layout
+from structent.losses.torch.functional import (
+    arrays_of,
+    check_arguments,
+    check_options,
+    loss_of,
+    structured_cross_entropy,
+)
+from structent.losses.torch.operator import Registered, draw_partition
+from structent.losses.torch.rows import layout_of
+from structent.structure import PartitionSampler, RandomPartition, trivial
+
+
+class StructuredCrossEntropy(nn.Module):
+    """Structured cross-entropy: ``torch.nn.CrossEntropyLoss`` with a structure of the classes.
+
+    Parameters
+    ----------
+    structure
+        How the classes are related, in the order of the logits' columns. A sampler gives the
+        paper's variable loss: a new partition at each forward in training mode, which is one
+        training step; the number of steps is in the ``state_dict``. Keep it out of activation
+        checkpointing, which runs the forward twice.
+    weight, ignore_index, reduction, label_smoothing
+        As in torch.
+    eval_structure
+        With a sampler: the structure in evaluation mode, the singletons if None.
+
+    Examples
+    --------
+    >>> from structent.structure.catalog import cifar100
+    >>> loss = StructuredCrossEntropy(cifar100())
+    >>> logits = torch.zeros(2, 100, requires_grad=True)
+    >>> loss(logits, torch.tensor([3, 14])).backward()
+    >>> logits.grad.shape
+    torch.Size([2, 100])
+    """
+
+    weight: Tensor | None
+    step: Tensor
+
+    def __init__(
+        self,
+        structure: RandomPartition | PartitionSampler,
+        *,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+        eval_structure: RandomPartition | None = None,
+    ) -> None:
+        super().__init__()
+        self.sampler, self.structure = _sampler_and_structure(structure, eval_structure)
+        self.layout = layout_of(self.structure)
+        check_options(len(structure.classes), weight, reduction, label_smoothing)
+        self.ignore_index = ignore_index
+        self.reduction = reduction
+        self.label_smoothing = label_smoothing
+        self.register_buffer("weight", weight)
+        # No buffers: the structure keeps its digits when the module is converted or moved.
+        self.arrays = arrays_of(self.structure)
+        if self.sampler is not None:
+            self.register_buffer("step", torch.zeros((), dtype=torch.int64, device="cpu"))
+            self._n_drawn = self.sampler.sample(0).n_partitions
+            self._registered = Registered(self.sampler)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:  # noqa: A002  torch's own name
+        """Return the loss of logits and targets, shaped as ``torch.nn.CrossEntropyLoss`` takes."""
+        check_arguments(input, target, self.layout.n_classes)
+        return loss_of(
+            input,
+            target,
+            self._structure_of_this_step(),
+            self.weight,
+            self.ignore_index,
+            self.reduction,
+            self.label_smoothing,
+        )
+
+    def _structure_of_this_step(self) -> Layout | tuple[Tensor, Tensor]:
+        compiling = torch.compiler.is_compiling()
+        if self.sampler is None or not self.training:
+            return self.arrays if compiling else self.layout
+        drawn: Layout | tuple[Tensor, Tensor]
+        if compiling:
+            drawn = draw_partition(self.step, self._registered.number, self._n_drawn)
+        else:
+            drawn = Layout.of(self.sampler.sample(int(self.step)))
+        self.step += 1
+        return drawn
+
+    @torch.no_grad()
+    def level_losses(self, input: Tensor, target: Tensor) -> dict[str, Tensor]:  # noqa: A002
+        """Return the loss at each level of the structure, coarsest first, for logging."""
+        return {
+            name: structured_cross_entropy(
+                input,
+                target,
+                self.structure.level(name),
+                weight=self.weight,
+                ignore_index=self.ignore_index,
+                reduction=self.reduction,
+                label_smoothing=self.label_smoothing,
+            )
+            for name in self.structure.levels
+        }
+
+    def extra_repr(self) -> str:
+        """Return what ``print`` shows of the module."""
+        return f"{self.sampler or self.structure!r}, reduction={self.reduction!r}"
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call]  # torch's own
+        if self.sampler is not None:
+            self._registered = Registered(self.sampler)
+
+
+def _sampler_and_structure(
+    structure: Any, eval_structure: RandomPartition | None
+) -> tuple[PartitionSampler | None, RandomPartition]:
+    """Return the sampler, None if there is none, and the structure that holds without drawing."""
+    if isinstance(structure, RandomPartition):
+        if eval_structure is not None:
+            raise StructureError("eval_structure goes with a sampler, got a fixed structure")
+        return None, structure
+    if not isinstance(structure, PartitionSampler):
+        raise StructureError(
+            "structure must be a RandomPartition, or a sampler with classes and "
+            f"sample(iteration), got {type(structure).__name__}"
+        )
+    fixed = trivial(structure.classes) if eval_structure is None else eval_structure
+    if fixed.classes != structure.classes:
+        raise StructureError("eval_structure must have the classes of the sampler, in their order")
+    return structure, fixed

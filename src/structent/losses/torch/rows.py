@@ -1,0 +1,116 @@
+"""The losses of rows with their gradient, as tensors: each device and kind of target in its way."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from structent.errors import LabelError
+from structent.kernels import fused
+from structent.kernels.layout import Layout
+from structent.losses.torch import portable
+from structent.losses.torch.soft import loss_of_targets
+from structent.structure import RandomPartition
+
+
+@lru_cache(maxsize=64)
+def layout_of(structure: RandomPartition) -> Layout:
+    """Return the layout of a structure, which is compiled once."""
+    return Layout.of(structure)
+
+
+@lru_cache(maxsize=64)
+def tensor_layout_of(layout: Layout, device: torch.device) -> portable.TensorLayout:
+    """Return a layout on a device."""
+    return portable.TensorLayout.of(layout, device)
+
+
+def rows_of_labels(
+    logits: Tensor,
+    target: Tensor,
+    layout: Layout,
+    weight: Tensor | None,
+    ignore_index: int,
+    *,
+    with_gradient: bool,
+    of_mean: bool = False,
+) -> tuple[Tensor | NDArray[Any], float, Tensor | None, float]:
+    """Return the weighted losses of the rows, their sum, the gradient, and the sum of the weights.
+
+    ``logits`` are (n, classes, ...) in float32 or float64, ``target`` (n, ...) in int64. The
+    gradient is that of the mean if ``of_mean``, else that of each loss. The losses are flat.
+    """
+    if not logits.is_cpu:
+        on_device = tensor_layout_of(layout, logits.device)
+        return portable_rows_of_labels(
+            logits, target, on_device, weight, ignore_index,
+            with_gradient=with_gradient, of_mean=of_mean,
+        )  # fmt: skip
+    contiguous = logits.detach().contiguous()
+    gradient = torch.empty_like(contiguous) if with_gradient else None
+    losses = fused.loss_and_gradient(
+        contiguous.numpy(),
+        target.numpy().reshape(-1),
+        layout,
+        gradient=None if gradient is None else gradient.numpy(),
+        class_weights=None if weight is None else weight.detach().to(logits.dtype).numpy(),
+        ignored=ignore_index,
+        of_mean=of_mean,
+        n_threads=torch.get_num_threads(),
+    )
+    return losses.rows, losses.total, gradient, losses.total_weight
+
+
+def portable_rows_of_labels(
+    logits: Tensor,
+    target: Tensor,
+    layout: portable.TensorLayout,
+    weight: Tensor | None,
+    ignore_index: int,
+    *,
+    with_gradient: bool,
+    of_mean: bool = False,
+) -> tuple[Tensor, float, Tensor | None, float]:
+    """Do the same in torch operations alone."""
+    n_classes = logits.shape[1]
+    flat = logits.detach().movedim(1, -1).reshape(-1, n_classes)
+    kept = target.reshape(-1) != ignore_index
+    labels = torch.where(kept, target.reshape(-1), 0)
+    check_labels(labels, n_classes)
+    rows = kept.to(flat.dtype) if weight is None else kept * weight.to(flat.dtype)[labels]
+    total_weight = float(rows.sum())
+    losses, gradient = portable.loss_and_gradient(
+        flat, labels, rows / total_weight if of_mean else rows, layout, with_gradient=with_gradient
+    )
+    losses = losses * rows
+    if not bool(kept.all()):  # NaN times 0 is NaN, but a row that is ignored has no loss
+        losses = torch.where(kept, losses, 0.0)
+        gradient = None if gradient is None else torch.where(kept[:, None], gradient, 0.0)
+    if gradient is not None:
+        gradient = gradient.reshape(*target.shape, n_classes).movedim(-1, 1).contiguous()
+    return losses, float(losses.sum()), gradient, total_weight
+
+
+def check_labels(labels: Tensor, n_classes: int) -> None:
+    """Refuse labels that are no class."""
+    wrong = (labels < 0) | (labels >= n_classes)
+    if bool(wrong.any()):
+        raise LabelError(
+            f"labels must be between 0 and {n_classes - 1}, got {int(labels[wrong][0])} in row "
+            f"{int(wrong.reshape(-1).nonzero()[0, 0])}"
+        )
+
+
+def losses_of_targets(logits: Tensor, targets: Tensor, layout: Layout) -> Tensor:
+    """Return the losses of targets that are weights of the classes, differentiable by both.
+
+    ``logits`` and ``targets`` are (n, classes, ...), the losses (n, ...).
+    """
+    n_classes = logits.shape[1]
+    flat, flat_targets = (x.movedim(1, -1).reshape(-1, n_classes) for x in (logits, targets))
+    losses = loss_of_targets(flat, flat_targets, tensor_layout_of(layout, logits.device))
+    return losses.reshape(logits.shape[0], *logits.shape[2:])
