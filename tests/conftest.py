@@ -15,6 +15,9 @@ settings.load_profile("structent")
 PROJECT = Path(__file__).parent.parent
 SHARED_DATA = Path(os.environ.get("STRUCTENT_DATA", PROJECT.parent / "shared" / "data"))
 
+# Keras takes its backend when it is first imported; its own tests start processes for each.
+os.environ.setdefault("KERAS_BACKEND", "torch")
+
 PROGRAMS = {"chromium", "g++"}
 
 

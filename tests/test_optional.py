@@ -1,5 +1,6 @@
 """Optional dependencies."""
 
+import subprocess
 import sys
 
 import pytest
@@ -23,3 +24,15 @@ def test_a_package_that_is_broken_says_so_itself(tmp_path, monkeypatch):
     with pytest.raises(ModuleNotFoundError, match="its_missing_dependency") as raised:
         load_optional("broken_package", extra="plots", purpose="The report")
     assert not isinstance(raised.value, MissingDependencyError)
+
+
+@pytest.mark.parametrize("framework", ["torch", "keras", "jax"])
+def test_an_adapter_without_its_framework_says_what_to_install(framework):
+    code = f"import sys; sys.modules[{framework!r}] = None; import structent.losses.{framework}"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert result.stderr.splitlines()[-1] == (
+        f"structent.errors.MissingDependencyError: structent.losses.{framework} needs {framework}: "
+        f"pip install 'structent[{framework}]'"
+    )

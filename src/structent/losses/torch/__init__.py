@@ -1,6 +1,12 @@
 """Structured cross-entropy for PyTorch: a drop-in for ``torch.nn.CrossEntropyLoss``."""
 
-from structent.losses.torch.functional import structured_cross_entropy
-from structent.losses.torch.module import StructuredCrossEntropy
+from structent._optional import load_optional
+
+load_optional("torch", extra="torch", purpose="structent.losses.torch")
+
+from structent.losses.torch.functional import (  # noqa: E402  after the advice for those without torch
+    structured_cross_entropy,
+)
+from structent.losses.torch.module import StructuredCrossEntropy  # noqa: E402
 
 __all__ = ["StructuredCrossEntropy", "structured_cross_entropy"]

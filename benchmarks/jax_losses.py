@@ -1,0 +1,128 @@
+"""The JAX loss under jit, forward and gradient, beside optax's cross-entropy."""
+
+import os
+
+os.environ.setdefault("NPROC", "1")  # XLA's threads, read when JAX is first imported
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from benchmarks.timing import interleaved_medians
+from structent import (
+    Partition,
+    RandomPartition,
+    SpanningTreePartitions,
+    ordinal,
+    trivial,
+)
+from structent.losses.jax import (
+    partition_arrays,
+    structured_cross_entropy,
+    structured_cross_entropy_with_targets,
+)
+from structent.structure.catalog import california_counties, cifar100, months
+
+TITLE = "Losses in JAX, under jit"
+TAXONOMY = (3000, 1000, 300, 100, 30, 8)  # blocks of each level above 10,000 classes
+
+
+def rows() -> Iterator[tuple[str, str, str, str]]:
+    """Yield case, structent's time, the baseline and its time, and the ratio with its target."""
+    taxonomy = _random_taxonomy(10_000, TAXONOMY)
+    yield _labels("(256, 10000), taxonomy of 7 levels", 256, taxonomy, " (target <= 2)")
+    yield _extreme("(256, 10000), taxonomy, a label out of a float's reach", 256, taxonomy)
+    yield _labels("(256, 10000), no structure", 256, trivial(range(10_000)))
+    yield _labels("(512, 1000), taxonomy of 5 levels", 512, _random_taxonomy(1000, TAXONOMY[2:]))
+    yield _labels("(256, 100), CIFAR-100", 256, cifar100())
+    yield _labels("(1024, 12), months", 1024, months())
+    yield _labels("(256, 100), ordinal, 100 partitions", 256, ordinal(range(100)))
+    yield _drawn("(1024, 58), counties, a new partition at every call, draw included", 1024)
+    yield _targets("(256, 10000), taxonomy, distributions as targets", 256, taxonomy)
+
+
+def _labels(case: str, n: int, structure: RandomPartition, target: str = "") -> tuple[str, ...]:
+    logits, labels = _logits(n, structure.n_classes), _label_indices(n, structure.n_classes)
+    return _compared(case, logits, labels, structure, target)
+
+
+def _extreme(case: str, n: int, structure: RandomPartition) -> tuple[str, ...]:
+    logits, labels = _logits(n, structure.n_classes), _label_indices(n, structure.n_classes)
+    return _compared(case, logits.at[0, labels[0]].set(-300.0), labels, structure)
+
+
+def _compared(
+    case: str, logits: jax.Array, labels: jax.Array, structure: RandomPartition, target: str = ""
+) -> tuple[str, ...]:
+    ours = _step(lambda z, y: structured_cross_entropy(z, y, structure))
+    optaxs = _step(optax.softmax_cross_entropy_with_integer_labels)
+    return _row(case, lambda: ours(logits, labels), lambda: optaxs(logits, labels), target)
+
+
+def _drawn(case: str, n: int) -> tuple[str, ...]:
+    sampler = SpanningTreePartitions(california_counties(), 10, 0.5)
+    logits, labels = _logits(n, 58), _label_indices(n, 58)
+    ours = _step(structured_cross_entropy)
+    optaxs = _step(optax.softmax_cross_entropy_with_integer_labels)
+    steps = iter(range(10**9))
+    return _row(
+        case,
+        lambda: ours(logits, labels, partition_arrays(sampler.sample(next(steps)))),
+        lambda: optaxs(logits, labels),
+    )
+
+
+def _targets(case: str, n: int, structure: RandomPartition) -> tuple[str, ...]:
+    logits = _logits(n, structure.n_classes)
+    targets = jax.nn.softmax(-logits)
+    ours = _step(lambda z, p: structured_cross_entropy_with_targets(z, p, structure))
+    optaxs = _step(optax.softmax_cross_entropy)
+    return _row(case, lambda: ours(logits, targets), lambda: optaxs(logits, targets))
+
+
+def _step(loss: Callable[..., jax.Array]) -> Callable[..., Any]:
+    return jax.jit(jax.value_and_grad(lambda *arguments: loss(*arguments).mean()))
+
+
+def _row(
+    case: str, ours: Callable[[], Any], optaxs: Callable[[], Any], target: str = ""
+) -> tuple[str, ...]:
+    seconds = interleaved_medians(
+        {
+            "ours": lambda: jax.block_until_ready(ours()),
+            "optax": lambda: jax.block_until_ready(optaxs()),
+        },
+        rounds=101,
+    )
+    return (
+        case,
+        f"{seconds['ours'] * 1e3:.3g} ms",
+        f"optax {seconds['optax'] * 1e3:.3g} ms",
+        f"{seconds['ours'] / seconds['optax']:.2f} times the baseline{target}",
+    )
+
+
+def _logits(n: int, n_classes: int) -> jax.Array:
+    rng = np.random.default_rng(0)
+    return jnp.asarray(rng.normal(scale=3.0, size=(n, n_classes)), jnp.float32)
+
+
+def _label_indices(n: int, n_classes: int) -> jax.Array:
+    return jnp.asarray(np.random.default_rng(1).integers(n_classes, size=n))
+
+
+def _random_taxonomy(n_classes: int, n_blocks: tuple[int, ...]) -> RandomPartition:
+    """Return nested partitions of so many blocks, finest first, with the classes in any order."""
+    rng = np.random.default_rng(0)
+    block_of, partitions = rng.permutation(n_classes), [Partition.singletons(range(n_classes))]
+    n_finer = n_classes
+    for count in n_blocks:
+        # Every block has a member, and the others go where they please.
+        parent = np.concatenate([np.arange(count), rng.integers(count, size=n_finer - count)])
+        block_of, n_finer = rng.permutation(parent)[block_of], count
+        partitions.append(Partition(range(n_classes), block_of.tolist()))
+    return RandomPartition(partitions)
