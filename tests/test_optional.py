@@ -32,7 +32,6 @@ def test_an_adapter_without_its_framework_says_what_to_install(framework):
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
-    assert result.stderr.splitlines()[-1] == (
-        f"structent.errors.MissingDependencyError: structent.losses.{framework} needs {framework}: "
-        f"pip install 'structent[{framework}]'"
+    assert result.stderr.splitlines()[-1].endswith(
+        f"needs {framework}: pip install 'structent[{framework}]'"
     )

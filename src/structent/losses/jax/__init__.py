@@ -2,7 +2,7 @@
 
 from structent._optional import load_optional
 
-load_optional("jax", extra="jax", purpose="structent.losses.jax")
+load_optional("jax", extra="jax", purpose="structured_cross_entropy for JAX")
 
 from structent.losses.jax.functional import (  # noqa: E402  after the advice for those without JAX
     structured_cross_entropy,

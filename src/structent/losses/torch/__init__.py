@@ -2,7 +2,7 @@
 
 from structent._optional import load_optional
 
-load_optional("torch", extra="torch", purpose="structent.losses.torch")
+load_optional("torch", extra="torch", purpose="StructuredCrossEntropy for PyTorch")
 
 from structent.losses.torch.functional import (  # noqa: E402  after the advice for those without torch
     structured_cross_entropy,

@@ -1,0 +1,11 @@
+"""Structured cross-entropy for Keras 3, on any of its backends, with metrics and a schedule."""
+
+from structent._optional import load_optional
+
+load_optional("keras", extra="keras", purpose="StructuredCrossEntropy for Keras")
+
+from structent.losses.keras.loss import StructuredCrossEntropy  # noqa: E402  said above, if missing
+from structent.losses.keras.metrics import BlockAccuracy, StructuredLogLoss  # noqa: E402
+from structent.losses.keras.schedule import PartitionSchedule  # noqa: E402
+
+__all__ = ["BlockAccuracy", "PartitionSchedule", "StructuredCrossEntropy", "StructuredLogLoss"]

@@ -1,0 +1,144 @@
+"""The blocks of a structure as tensors of Keras's backend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import keras  # type: ignore[import-untyped]  # Keras has no types
+import numpy as np
+from numpy.typing import NDArray
+
+from structent._typing import IntArray
+from structent.kernels.layout import Layout
+from structent.structure import RandomPartition
+
+Tensor: TypeAlias = Any  # a tensor of the backend
+Weight: TypeAlias = Any  # a number, or a tensor where it is drawn
+
+_LARGEST_TABLE = 256  # integers a class: 10 MB at 10,000 classes
+
+
+def compute_dtype() -> str:
+    """Return the type of all arithmetic: Keras's own, but never one of 16 bits."""
+    return "float64" if keras.config.floatx() == "float64" else "float32"
+
+
+@dataclass(frozen=True)
+class View:
+    """One partition, as class indices are looked up in it.
+
+    ``block_of`` has the block of each class. ``members`` has the classes of each block, padded with
+    -1, (blocks, largest): None where it is cheaper to go through all classes.
+    """
+
+    weight: Weight
+    block_of: Tensor
+    members: Tensor | None = None
+    is_padded: bool = False
+
+    @classmethod
+    def of(cls, weight: float, block_of: IntArray) -> View:
+        """Return the view of a partition whose blocks are numbered from 0."""
+        sizes = np.bincount(block_of)
+        largest = int(sizes.max())
+        row = keras.ops.convert_to_tensor(block_of)
+        if 4 * largest > len(block_of) or sizes.size * largest > _LARGEST_TABLE * len(block_of):
+            return cls(weight, row)
+        members = _padded(block_of, np.full_like(sizes, largest)).reshape(-1, largest)
+        return cls(weight, row, keras.ops.convert_to_tensor(members), bool((members < 0).any()))
+
+
+@dataclass(frozen=True)
+class Step:
+    """From classes or blocks to coarser blocks: the block of each, and how many there are.
+
+    Where blocks are known beforehand they are numbered by size. ``order`` then has what is in each
+    of them, padded with -1, and ``runs`` how many places a block has, and how many blocks have so
+    many.
+    """
+
+    weight: Weight
+    parent: Tensor
+    n_blocks: int
+    order: Tensor | None = None
+    runs: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def of(cls, weight: float, parent: NDArray[Any]) -> Step:
+        """Return the step to blocks that are numbered by size."""
+        sizes = np.bincount(parent)
+        places = np.full_like(sizes, sizes.max())
+        if places.sum() > 4 * len(parent):  # a run is ten operations: up to here padding is cheaper
+            places = 2 ** np.ceil(np.log2(sizes)).astype(int)
+        width, count = (column.tolist() for column in np.unique(places, return_counts=True))
+        return cls(
+            weight,
+            keras.ops.convert_to_tensor(parent.astype(np.int32)),
+            sizes.size,
+            keras.ops.convert_to_tensor(_padded(parent, places)),
+            tuple(zip(width, count, strict=True)),
+        )
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The partitions of a layout: as views for class indices, as chains of steps for distributions.
+
+    In a hierarchy there is one chain, from the finest partition to the coarsest; elsewhere each
+    partition is a chain by itself.
+    """
+
+    n_classes: int
+    total_weight: Weight
+    singleton_weight: Weight
+    views: tuple[View, ...]
+    chains: tuple[tuple[Step, ...], ...]
+
+    @classmethod
+    def of(cls, structure: RandomPartition) -> Blocks:
+        """Return the blocks of a structure."""
+        layout = Layout.of(structure)
+        rows, weights = numbered_from_zero(layout), layout.weights.tolist()
+        pairs = list(zip(weights, rows, strict=True))
+        if layout.parents:
+            chains: tuple[tuple[Step, ...], ...] = (_chain(weights[::-1], layout.parents),)
+        else:
+            chains = tuple(_chain([weight], [row]) for weight, row in pairs)
+        return cls(
+            n_classes=layout.n_classes,
+            total_weight=layout.total_weight,
+            singleton_weight=layout.singleton_weight,
+            views=tuple(View.of(weight, row) for weight, row in pairs),
+            chains=chains,
+        )
+
+
+def _chain(weights: list[float], parents: Sequence[IntArray]) -> tuple[Step, ...]:
+    """Return the steps of partitions from fine to coarse, their blocks numbered by size."""
+    steps = []
+    number = np.arange(parents[0].size)  # the new number of what is below
+    for weight, parent in zip(weights, parents, strict=True):
+        moved = np.empty_like(parent)
+        moved[number] = parent
+        sizes = np.bincount(moved)
+        number = np.argsort(np.argsort(sizes, kind="stable"))
+        steps.append(Step.of(weight, number[moved]))
+    return tuple(steps)
+
+
+def _padded(block_of: NDArray[Any], places: NDArray[Any]) -> IntArray:
+    """Return what is in each block, in as many places as it is given, the rest of them -1."""
+    sizes = np.bincount(block_of)
+    within = np.arange(len(block_of)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    padded = np.full(places.sum(), -1, np.int32)
+    padded[np.repeat(np.cumsum(places) - places, sizes) + within] = np.argsort(
+        block_of, kind="stable"
+    )
+    return padded
+
+
+def numbered_from_zero(layout: Layout) -> list[IntArray]:
+    """Return the block of each class in each partition, the first block of each being 0."""
+    return [row - row.min() for row in layout.block_of]

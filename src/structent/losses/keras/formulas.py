@@ -1,0 +1,192 @@
+"""The structured loss in ``keras.ops``, stable for every finite input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras  # type: ignore[import-untyped]  # Keras has no types
+import numpy as np
+from keras import ops
+from keras.src import backend  # type: ignore[import-untyped]  # no public name for masks
+
+from structent.errors import StructureError
+from structent.losses.keras.blocks import Blocks, Step, Tensor, View, compute_dtype
+
+
+def losses(
+    y_true: Tensor, y_pred: Tensor, blocks: Blocks, *, from_logits: bool, ignore_class: int | None
+) -> Tensor:
+    """Return the loss of each row, in the shape of ``y_pred`` without its class axis."""
+    holds_labels = holds_class_indices(y_true, y_pred, blocks.n_classes)
+    shape = ops.shape(y_pred)[:-1]
+    rows = ops.reshape(y_pred, (-1, blocks.n_classes))
+    if holds_labels:
+        labels = ops.reshape(ops.cast(y_true, "int32"), (-1,))
+        if ignore_class is not None:
+            return _losses_but_of(ignore_class, labels, rows, blocks, from_logits, shape)
+        return ops.reshape(_losses_of_labels(labels, rows, blocks, from_logits), shape)
+    if ignore_class is not None:
+        raise StructureError(
+            f"ignore_class must be None where targets are rows of {blocks.n_classes} classes, "
+            f"got {ignore_class}; a sample_weight of 0 leaves a row out"
+        )
+    targets = ops.reshape(y_true, (-1, blocks.n_classes))
+    return ops.reshape(_losses_of_targets(targets, rows, blocks, from_logits), shape)
+
+
+def holds_class_indices(y_true: Tensor, y_pred: Tensor, n_classes: int) -> bool:
+    """Return whether ``y_true`` has class indices, or else rows of all classes: by shape alone."""
+    true, predicted = tuple(y_true.shape), tuple(y_pred.shape)
+    if not predicted or predicted[-1] != n_classes:
+        raise StructureError(
+            f"structure covers {n_classes} classes but y_pred has shape {predicted}"
+        )
+    if _fits(true, predicted):
+        return False
+    if _fits(true, predicted[:-1]) or _fits(true, (*predicted[:-1], 1)):
+        return True
+    raise StructureError(
+        f"y_true must be class indices of shape {predicted[:-1]}, or rows of all classes of shape "
+        f"{predicted}, got shape {true}"
+    )
+
+
+def known_labels(labels: Tensor, n_classes: int) -> tuple[Tensor, Tensor]:
+    """Return class indices that are safe to look up, and whether they were so from the start."""
+    safe = ops.clip(labels, 0, n_classes - 1)
+    return safe, ops.equal(safe, labels)
+
+
+def _fits(shape: tuple[int | None, ...], expected: tuple[int | None, ...]) -> bool:
+    """Whether shapes are equal as far as they are known before the data are there."""
+    return len(shape) == len(expected) and all(
+        a == b or a is None or b is None for a, b in zip(shape, expected, strict=True)
+    )
+
+
+def _losses_but_of(
+    ignored: int, labels: Tensor, rows: Tensor, blocks: Blocks, from_logits: bool, shape: Any
+) -> Tensor:
+    """Return the losses as Keras expects them with a class to ignore: 0 there, and a mask."""
+    kept = ops.not_equal(labels, ignored)
+    labels = ops.where(kept, labels, 0)
+    rows = ops.where(kept[:, None], rows, 1.0)  # no NaN comes from rows that do not count
+    value = ops.where(kept, _losses_of_labels(labels, rows, blocks, from_logits), 0.0)
+    value = ops.reshape(value, shape)
+    backend.set_keras_mask(value, ops.reshape(kept, shape))
+    return value
+
+
+def _losses_of_labels(labels: Tensor, rows: Tensor, blocks: Blocks, from_logits: bool) -> Tensor:
+    """W lse(z) - w_0 z_y - sum_t w_t lse(z over B_t(y)), (n,).
+
+    All that is subtracted is taken from the top of the row, so that what is far from 0 keeps its
+    digits: the top is within lse(z), and the weights sum to W.
+    """
+    labels, known = known_labels(labels, blocks.n_classes)
+    logits, top, log_all = _logits(rows, from_logits)
+    at_label = ops.take_along_axis(logits, labels[:, None], axis=1)
+    value = blocks.total_weight * log_all
+    value = value - blocks.singleton_weight * ops.squeeze(at_label - top, axis=1)
+    for view in blocks.views:
+        log, block_top = _logsumexp(_in_true_block(labels, logits, view))
+        value = value - view.weight * (log + ops.squeeze(block_top - top, axis=1))
+    return ops.where(known, value, np.nan)  # a traced step cannot raise
+
+
+def _in_true_block(labels: Tensor, logits: Tensor, view: View) -> Tensor:
+    """Logits of the block of each label, and -inf beside them: (n, largest) or (n, classes)."""
+    true_block = ops.take(view.block_of, labels, axis=0)
+    if view.members is None:
+        return ops.where(ops.equal(true_block[:, None], view.block_of[None]), logits, -np.inf)
+    members = ops.take(view.members, true_block, axis=0)
+    inside = ops.take_along_axis(logits, members, axis=1)
+    return ops.where(members < 0, -np.inf, inside) if view.is_padded else inside
+
+
+def _logsumexp(x: Tensor, beyond: Tensor | float = 0.0) -> tuple[Tensor, Tensor]:
+    """Log-sum-exp of ``x + beyond`` along the second axis in two parts: above the top of x, and the top.
+
+    Apart they keep their digits, and so do the shares in the gradient. Torch's own log-sum-exp
+    rounds their sum before it takes the gradient: far from 0 nothing is left of that.
+    """
+    # Not ops.max, which breaks the graph of torch.compile.
+    top = _finite(ops.stop_gradient(ops.amax(x, axis=1, keepdims=True)))
+    return ops.log(ops.sum(ops.exp(x - top + beyond), axis=1)), top
+
+
+def _losses_of_targets(targets: Tensor, rows: Tensor, blocks: Blocks, from_logits: bool) -> Tensor:
+    """The sum over classes of P_c times the loss of c, (n,)."""
+    logits, top, log_all = _logits(rows, from_logits)
+    credit = blocks.singleton_weight * (logits - top)
+    # A block that is masked as a whole is improbable, not impossible: its gradient is 0, not NaN.
+    columns, tops = ops.transpose(_finite(logits)), ops.transpose(top)
+    for chain in blocks.chains:
+        credit = credit + ops.transpose(_weighted_logs_of_blocks(columns, tops, chain))
+    # A class with no target counts nothing, even where its logit is -inf.
+    credit = ops.where(ops.equal(targets, 0), 0.0, credit)
+    mass = ops.sum(targets, axis=1)
+    return blocks.total_weight * log_all * mass - ops.sum(targets * credit, axis=1)
+
+
+def _weighted_logs_of_blocks(columns: Tensor, tops: Tensor, chain: tuple[Step, ...]) -> Tensor:
+    """The sum over the partitions of a chain of w_t lse(B_t(c)), for each class c, (classes, n).
+
+    Up the tree for the log-sum-exps, then down again to add them up: O(n classes) in all.
+    """
+    above: list[Tensor] = []  # of each step, how far its log-sum-exps are above the top of the row
+    beyond: Tensor | float = 0.0
+    for step in chain:
+        beyond, columns = _logsumexp_of_blocks(columns, beyond, step)
+        above.append(beyond + (columns - tops))
+    total: Any = 0.0
+    for step, log in zip(chain[::-1], above[::-1], strict=True):
+        total = ops.take(total + step.weight * log, step.parent, axis=0)
+    return total
+
+
+def _logsumexp_of_blocks(
+    columns: Tensor, beyond: Tensor | float, step: Step
+) -> tuple[Tensor, Tensor]:
+    """Log-sum-exp of ``columns + beyond`` in every block, in two parts as above, (blocks, n) each."""
+    if step.order is None:
+        return _logsumexp_of_drawn_blocks(columns, step)
+    columns = ops.where(step.order[:, None] < 0, -np.inf, ops.take(columns, step.order, axis=0))
+    if not isinstance(beyond, float):
+        beyond = ops.take(beyond, step.order, axis=0)
+    logs, tops, start = [], [], 0
+    for width, n_blocks in step.runs:
+        run, shape = slice(start, start + width * n_blocks), (n_blocks, width, -1)
+        start = run.stop
+        rest = beyond if isinstance(beyond, float) else ops.reshape(beyond[run], shape)
+        log, top = _logsumexp(ops.reshape(columns[run], shape), rest)
+        logs.append(log)
+        tops.append(ops.squeeze(top, axis=1))
+    return ops.concatenate(logs, axis=0), ops.concatenate(tops, axis=0)
+
+
+def _logsumexp_of_drawn_blocks(columns: Tensor, step: Step) -> tuple[Tensor, Tensor]:
+    # A draw may leave blocks without classes: no row looks them up, but none may be NaN.
+    top = ops.segment_max(ops.stop_gradient(columns), step.parent, step.n_blocks)
+    top = ops.where(ops.isfinite(top), top, 0.0)
+    shifted = ops.exp(columns - ops.take(top, step.parent, axis=0))
+    total = ops.segment_sum(shifted, step.parent, step.n_blocks)
+    return ops.log(ops.where(total > 0, total, 1.0)), top
+
+
+def _logits(rows: Tensor, from_logits: bool) -> tuple[Tensor, Tensor, Tensor | float]:
+    """Return logits, the top of each row, (n, 1), and by how much its log-sum-exp is above, (n,)."""
+    if from_logits:
+        log_all, top = _logsumexp(rows)
+        return rows, top, log_all
+    # Keras's convention, so that the trivial structure gives Keras's own value: probabilities are
+    # normalised, then kept from 0 and 1 by epsilon, which keeps their logarithm finite.
+    epsilon = keras.config.epsilon()
+    proba = rows / ops.sum(rows, axis=1, keepdims=True)
+    return ops.log(ops.clip(proba, epsilon, 1.0 - epsilon)), ops.zeros((1, 1)), 0.0
+
+
+def _finite(x: Tensor) -> Tensor:
+    """Return the lowest number there is in place of -inf."""
+    lowest = np.finfo(compute_dtype()).min
+    return ops.where(ops.equal(x, -np.inf), ops.convert_to_tensor(lowest), x)
