@@ -104,15 +104,16 @@ def _in_true_block(labels: Tensor, logits: Tensor, view: View) -> Tensor:
     return ops.where(members < 0, -np.inf, inside) if view.is_padded else inside
 
 
-def _logsumexp(x: Tensor, beyond: Tensor | float = 0.0) -> tuple[Tensor, Tensor]:
-    """Log-sum-exp of ``x + beyond`` along the second axis in two parts: above the top of x, and the top.
+def _logsumexp(x: Tensor, above: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Log-sum-exp of ``x + above`` along axis 1: how far above the top of x it is, and the top.
 
     Apart they keep their digits, and so do the shares in the gradient. Torch's own log-sum-exp
     rounds their sum before it takes the gradient: far from 0 nothing is left of that.
     """
     # Not ops.max, which breaks the graph of torch.compile.
     top = _finite(ops.stop_gradient(ops.amax(x, axis=1, keepdims=True)))
-    return ops.log(ops.sum(ops.exp(x - top + beyond), axis=1)), top
+    shifted = x - top if above is None else x - top + above
+    return ops.log(ops.sum(ops.exp(shifted), axis=1)), top
 
 
 def _losses_of_targets(targets: Tensor, rows: Tensor, blocks: Blocks, from_logits: bool) -> Tensor:
@@ -134,32 +135,30 @@ def _weighted_logs_of_blocks(columns: Tensor, tops: Tensor, chain: tuple[Step, .
 
     Up the tree for the log-sum-exps, then down again to add them up: O(n classes) in all.
     """
-    above: list[Tensor] = []  # of each step, how far its log-sum-exps are above the top of the row
-    beyond: Tensor | float = 0.0
+    logs, above = [], None
     for step in chain:
-        beyond, columns = _logsumexp_of_blocks(columns, beyond, step)
-        above.append(beyond + (columns - tops))
+        above, columns = _logsumexp_of_blocks(columns, above, step)
+        logs.append(above + (columns - tops))
     total: Any = 0.0
-    for step, log in zip(chain[::-1], above[::-1], strict=True):
+    for step, log in zip(chain[::-1], logs[::-1], strict=True):
         total = ops.take(total + step.weight * log, step.parent, axis=0)
     return total
 
 
 def _logsumexp_of_blocks(
-    columns: Tensor, beyond: Tensor | float, step: Step
+    columns: Tensor, above: Tensor | None, step: Step
 ) -> tuple[Tensor, Tensor]:
-    """Log-sum-exp of ``columns + beyond`` in every block, in two parts as above, (blocks, n) each."""
+    """Log-sum-exp of ``columns + above`` in every block, in the same two parts, (blocks, n)."""
     if step.order is None:
         return _logsumexp_of_drawn_blocks(columns, step)
     columns = ops.where(step.order[:, None] < 0, -np.inf, ops.take(columns, step.order, axis=0))
-    if not isinstance(beyond, float):
-        beyond = ops.take(beyond, step.order, axis=0)
+    above = None if above is None else ops.take(above, step.order, axis=0)
     logs, tops, start = [], [], 0
     for width, n_blocks in step.runs:
         run, shape = slice(start, start + width * n_blocks), (n_blocks, width, -1)
         start = run.stop
-        rest = beyond if isinstance(beyond, float) else ops.reshape(beyond[run], shape)
-        log, top = _logsumexp(ops.reshape(columns[run], shape), rest)
+        above_run = None if above is None else ops.reshape(above[run], shape)
+        log, top = _logsumexp(ops.reshape(columns[run], shape), above_run)
         logs.append(log)
         tops.append(ops.squeeze(top, axis=1))
     return ops.concatenate(logs, axis=0), ops.concatenate(tops, axis=0)
@@ -175,7 +174,7 @@ def _logsumexp_of_drawn_blocks(columns: Tensor, step: Step) -> tuple[Tensor, Ten
 
 
 def _logits(rows: Tensor, from_logits: bool) -> tuple[Tensor, Tensor, Tensor | float]:
-    """Return logits, the top of each row, (n, 1), and by how much its log-sum-exp is above, (n,)."""
+    """Return logits, the top of each row, (n, 1), and how far its log-sum-exp is above, (n,)."""
     if from_logits:
         log_all, top = _logsumexp(rows)
         return rows, top, log_all
