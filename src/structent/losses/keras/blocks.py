@@ -95,6 +95,7 @@ class Blocks:
     singleton_weight: Weight
     views: tuple[View, ...]
     chains: tuple[tuple[Step, ...], ...]
+    structure: RandomPartition | None = None  # None where it is drawn
 
     @classmethod
     def of(cls, structure: RandomPartition) -> Blocks:
@@ -112,6 +113,7 @@ class Blocks:
             singleton_weight=layout.singleton_weight,
             views=tuple(View.of(weight, row) for weight, row in pairs),
             chains=chains,
+            structure=structure,
         )
 
 
