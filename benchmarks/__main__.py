@@ -8,6 +8,8 @@ import os
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ[variable] = "1"  # read when NumPy and Numba are first imported
 
+os.environ["KERAS_BACKEND"] = "torch"
+
 import platform  # noqa: E402
 import sys  # noqa: E402
 from datetime import UTC, datetime  # noqa: E402
@@ -16,7 +18,7 @@ from pathlib import Path  # noqa: E402
 
 from benchmarks import jax_losses, losses, structures  # noqa: E402
 
-VERSIONS = ("numpy", "scipy", "numba", "torch", "jax")
+VERSIONS = ("numpy", "scipy", "numba", "torch", "keras", "jax")
 RESULTS = Path(__file__).parent / "RESULTS.md"
 
 
@@ -29,9 +31,7 @@ def report() -> str:
         "Ratios come from alternatives that take turns in one process, on one thread.",
         "",
         f"{datetime.now(UTC):%Y-%m-%d}, {_machine()}, Python {platform.python_version()}, "
-        + ", ".join(
-            f"{name} {version(name)}" for name in ("numpy", "scipy", "numba", "torch", "jax")
-        ),
+        + ", ".join(f"{name} {version(name)}" for name in VERSIONS),
     ]
     for module in (structures, losses, jax_losses):
         lines += ["", f"## {module.TITLE}", "", "| case | structent | baseline | ratio |"]

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from benchmarks.taxonomy import taxonomy
 from benchmarks.timing import interleaved_medians
 from structent import (
-    Partition,
     RandomPartition,
     SpanningTreePartitions,
     ordinal,
@@ -33,16 +33,16 @@ TAXONOMY = (3000, 1000, 300, 100, 30, 8)  # blocks of each level above 10,000 cl
 
 def rows() -> Iterator[tuple[str, str, str, str]]:
     """Yield case, structent's time, the baseline and its time, and the ratio with its target."""
-    taxonomy = _random_taxonomy(10_000, TAXONOMY)
-    yield _labels("(256, 10000), taxonomy of 7 levels", 256, taxonomy, " (target <= 2)")
-    yield _extreme("(256, 10000), taxonomy, a label out of a float's reach", 256, taxonomy)
+    wide = taxonomy(10_000, TAXONOMY)
+    yield _labels("(256, 10000), taxonomy of 7 levels", 256, wide, " (target <= 2)")
+    yield _extreme("(256, 10000), taxonomy, a label out of a float's reach", 256, wide)
     yield _labels("(256, 10000), no structure", 256, trivial(range(10_000)))
-    yield _labels("(512, 1000), taxonomy of 5 levels", 512, _random_taxonomy(1000, TAXONOMY[2:]))
+    yield _labels("(512, 1000), taxonomy of 5 levels", 512, taxonomy(1000, TAXONOMY[2:]))
     yield _labels("(256, 100), CIFAR-100", 256, cifar100())
     yield _labels("(1024, 12), months", 1024, months())
     yield _labels("(256, 100), ordinal, 100 partitions", 256, ordinal(range(100)))
     yield _drawn("(1024, 58), counties, a new partition at every call, draw included", 1024)
-    yield _targets("(256, 10000), taxonomy, distributions as targets", 256, taxonomy)
+    yield _targets("(256, 10000), taxonomy, distributions as targets", 256, wide)
 
 
 def _labels(case: str, n: int, structure: RandomPartition, target: str = "") -> tuple[str, ...]:
@@ -113,16 +113,3 @@ def _logits(n: int, n_classes: int) -> jax.Array:
 
 def _label_indices(n: int, n_classes: int) -> jax.Array:
     return jnp.asarray(np.random.default_rng(1).integers(n_classes, size=n))
-
-
-def _random_taxonomy(n_classes: int, n_blocks: tuple[int, ...]) -> RandomPartition:
-    """Return nested partitions of so many blocks, finest first, with the classes in any order."""
-    rng = np.random.default_rng(0)
-    block_of, partitions = rng.permutation(n_classes), [Partition.singletons(range(n_classes))]
-    n_finer = n_classes
-    for count in n_blocks:
-        # Every block has a member, and the others go where they please.
-        parent = np.concatenate([np.arange(count), rng.integers(count, size=n_finer - count)])
-        block_of, n_finer = rng.permutation(parent)[block_of], count
-        partitions.append(Partition(range(n_classes), block_of.tolist()))
-    return RandomPartition(partitions)

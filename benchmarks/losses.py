@@ -5,13 +5,16 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 
+import keras
 import numpy as np
 import torch
 from torch.nn import functional as F  # noqa: N812  as everybody calls it
 
+from benchmarks.taxonomy import taxonomy
 from benchmarks.timing import interleaved_medians
-from structent import Partition, PartitionSampler, RandomPartition, SpanningTreePartitions
+from structent import PartitionSampler, RandomPartition, SpanningTreePartitions
 from structent.kernels.layout import Layout
+from structent.losses.keras import StructuredCrossEntropy as KerasStructuredCrossEntropy
 from structent.losses.torch import StructuredCrossEntropy, structured_cross_entropy
 from structent.losses.torch.portable import TensorLayout
 from structent.losses.torch.rows import portable_rows_of_labels
@@ -37,21 +40,9 @@ def rows() -> Iterator[tuple[str, str, str, str]]:
     yield _portable("(256, 10000), torch operations alone", wide, (256, 10_000), 2.0)
     yield _evaluation("(256, 10000), no gradient", wide, (256, 10_000))
     yield _threads("(256, 10000), two threads against one", wide, (256, 10_000))
+    yield _keras("(256, 100), Keras on torch, against its own loss", cifar100(), (256, 100))
     yield _module_row("(256, 100), module against module", cifar100(), (256, 100), "no target")
     yield _memory("(1024, 10000), extra memory of a step, logits = 1")
-
-
-def taxonomy(n_classes: int, group_counts: tuple[int, ...]) -> RandomPartition:
-    """Return a random tree with about these numbers of groups, its classes in no order."""
-    rng = np.random.default_rng(0)
-    group, partitions = np.arange(n_classes), []
-    for n_groups in group_counts:
-        parent = np.sort(rng.integers(n_groups, size=group.max() + 1))
-        group = np.unique(parent, return_inverse=True)[1][group]
-        partitions.append(group)
-    order = rng.permutation(n_classes)
-    coarse_to_fine = [Partition(range(n_classes), group[order]) for group in partitions[::-1]]
-    return RandomPartition([*coarse_to_fine, Partition.singletons(range(n_classes))])
 
 
 def _problem(shape: tuple[int, ...]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -108,6 +99,16 @@ def _module_row(
     return _compared(case, ours, peer, target, shape)
 
 
+def _keras(
+    case: str, structure: RandomPartition, shape: tuple[int, ...]
+) -> tuple[str, str, str, str]:
+    own = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    structured = KerasStructuredCrossEntropy(structure)
+    ours = _training_step(lambda logits, labels: structured(labels, logits), shape)
+    peer = _training_step(lambda logits, labels: own(labels, logits), shape)
+    return _compared(case, ours, peer, "no target", shape)
+
+
 def _portable(
     case: str, structure: RandomPartition, shape: tuple[int, ...], target: float
 ) -> tuple[str, str, str, str]:
@@ -156,7 +157,7 @@ def _threads(
 _PEAK = """
 import gc, re, torch
 from pathlib import Path
-from benchmarks.losses import taxonomy
+from benchmarks.taxonomy import taxonomy
 from structent.losses.torch import structured_cross_entropy
 wide = taxonomy(10_000, (3000, 1000, 300, 100, 30, 8))
 loss = (lambda z, y: structured_cross_entropy(z, y, wide)) if {ours} else (
