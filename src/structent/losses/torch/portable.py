@@ -110,7 +110,7 @@ def _minus_shares(
         n_blocks = len(layout.start) - 1
         per_block = e.new_zeros(len(e), n_blocks)
         per_block.scatter_(1, layout.block_of[:, labels].T, shares)
-        return e * (coefficient - per_block @ _indicator(layout, e, n_blocks).T)
+        return (coefficient - per_block @ _indicator(layout, e, n_blocks).T).mul_(e)
     if layout.parents is not None:
         nodes = [labels]
         for parent in layout.parents:
@@ -122,7 +122,7 @@ def _minus_shares(
                 1, nodes[-1 - t][:, None], -shares[:, t : t + 1]
             )
             level = level.index_select(1, parent)
-        return e * level
+        return level.mul_(e)
     gradient = e * coefficient
     entries, segment = _true_entries(labels, layout)
     taken = -shares.reshape(-1)[segment] * e.reshape(-1)[entries]
