@@ -35,27 +35,6 @@ _FLOOR = 1e-16  # the least curvature, so that a booster never divides by zero
 
 
 @kernel
-def prepare_rows(
-    targets: Array, class_weights: Array, ignored: int, n_classes: int, labels: Array, rows: Array
-) -> tuple[float, int]:
-    """Write each row's label, -1 where it is ignored, and its class weight.
-
-    Returns the sum of the weights, and the first row whose target is no class (-1 if none is).
-    """
-    total = 0.0
-    for i in range(targets.size):
-        y = targets[i]
-        labels[i], rows[i] = -1, 0
-        if y != ignored:
-            if y < 0 or y >= n_classes:
-                return total, i
-            labels[i] = y
-            rows[i] = class_weights[y] if class_weights.size > 0 else 1
-            total += rows[i]
-    return total, -1
-
-
-@kernel
 def visit_rows(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
     logits: Array, labels: Array, row_weights: Array, scale: float,
     block_of: Array, start: Array, members: Array, is_range: Array, weights: Array,

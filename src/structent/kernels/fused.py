@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from structent.errors import LabelError
 from structent.kernels import cpu
+from structent.kernels.labels import prepare_rows
 from structent.kernels.layout import Layout
 
 Array: TypeAlias = NDArray[Any]
@@ -57,7 +58,7 @@ def loss_and_gradient(
     dtype, n_rows = logits.dtype, targets.size
     labels, weights = np.empty(n_rows, dtype=np.int64), np.empty(n_rows, dtype=dtype)
     none = _NONE[dtype]
-    total_weight, wrong = cpu.prepare_rows(
+    total_weight, wrong = prepare_rows(
         targets,
         none if class_weights is None else class_weights,
         ignored,

@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 from structent._typing import FloatArray, WeightRule
 from structent.errors import StructureError
 from structent.structure.labels import as_classes, class_indices
+from structent.structure.levels import CLASS_LEVEL
 from structent.structure.partition import Partition
 from structent.structure.paths import Path, Paths, paths_from
-from structent.structure.random_partition import CLASS_LEVEL, RandomPartition
+from structent.structure.random_partition import RandomPartition
 
 
 def hierarchy(

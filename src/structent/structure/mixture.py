@@ -8,8 +8,9 @@ from numpy.typing import ArrayLike
 
 from structent._checks import checked_fraction, checked_weights
 from structent.errors import StructureError
+from structent.structure.levels import CLASS_LEVEL
 from structent.structure.partition import Partition
-from structent.structure.random_partition import CLASS_LEVEL, RandomPartition
+from structent.structure.random_partition import RandomPartition
 
 
 def trivial(classes: Iterable[Any]) -> RandomPartition:

@@ -17,10 +17,10 @@ from structent.errors import StructureError
 from structent.structure import files
 from structent.structure.drawing import draw
 from structent.structure.labels import as_label, class_indices, unknown_label
+from structent.structure.levels import CLASS_LEVEL, checked_levels, default_levels
 from structent.structure.partition import Partition
 from structent.structure.targets import Targets, encode_with_blocks
 
-CLASS_LEVEL = "class"
 _KIND = "random_partition"
 
 
@@ -69,7 +69,7 @@ class RandomPartition:
         aligned = tuple(partition.reordered(classes) for partition in given)
         if weights is None:
             weights = np.full(len(aligned), 1.0 / len(aligned))
-        level_of = _default_levels(aligned) if levels is None else _checked_levels(levels, aligned)
+        level_of = default_levels(aligned) if levels is None else checked_levels(levels, aligned)
         self._set(aligned, checked_weights(weights, len(aligned)), level_of)
 
     @classmethod
@@ -389,42 +389,6 @@ def _in_proportion(weights: FloatArray, total: float) -> FloatArray:
     ratios = weights if weights.sum() > 0 else np.ones_like(weights)
     scaled: FloatArray = ratios * (total / ratios.sum())
     return scaled
-
-
-def _default_levels(partitions: tuple[Partition, ...]) -> tuple[str, ...]:
-    by_coarseness = sorted(range(len(partitions)), key=lambda t: partitions[t].n_blocks)
-    level_of = [CLASS_LEVEL] * len(partitions)
-    coarse = [t for t in by_coarseness if not partitions[t].is_singletons]
-    for number, t in enumerate(coarse, start=1):
-        level_of[t] = f"level {number}"
-    return tuple(level_of)
-
-
-def _checked_levels(levels: Sequence[str], partitions: tuple[Partition, ...]) -> tuple[str, ...]:
-    named = not isinstance(levels, str) and all(isinstance(level, str) for level in levels)
-    if not named or len(levels) != len(partitions):
-        raise StructureError(
-            f"levels must be one name for each of the {len(partitions)} partitions, got {levels!r}"
-        )
-    for level in dict.fromkeys(levels):
-        _check_names_within_level(
-            level, [p for p, of in zip(partitions, levels, strict=True) if of == level]
-        )
-    return tuple(map(str, levels))
-
-
-def _check_names_within_level(level: str, partitions: list[Partition]) -> None:
-    """Within a level a name means one set of classes, else a label "tree" could mean two."""
-    if len(partitions) == 1 or all(partition.given_names is None for partition in partitions):
-        return
-    meaning: dict[str, tuple[Label, ...]] = {}
-    for partition in partitions:
-        for name, block in zip(partition.names, partition.blocks, strict=True):
-            if meaning.setdefault(name, block) != block:
-                raise StructureError(
-                    f"block names must be unique within a level, got {name!r} for two different "
-                    f"blocks of level {level!r}; give the partitions levels of their own"
-                )
 
 
 def _unpickled(

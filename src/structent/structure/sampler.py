@@ -14,8 +14,9 @@ from structent._typing import FloatArray, Label
 from structent.errors import StructureError
 from structent.structure import files
 from structent.structure.graph import LabelGraph
+from structent.structure.levels import CLASS_LEVEL
 from structent.structure.partition import Partition
-from structent.structure.random_partition import CLASS_LEVEL, RandomPartition
+from structent.structure.random_partition import RandomPartition
 from structent.structure.spanning_tree import sample_connected_blocks
 
 _KIND = "spanning_tree_partitions"
