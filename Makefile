@@ -30,7 +30,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pip
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
-		--editable '.[cli,torch,keras,jax]' --group test --group check
+		--editable '.[all]' --group test --group check
 	touch $@
 
 clean:

@@ -192,7 +192,7 @@ def test_gradient_and_curvature_are_those_of_the_reference(structure, curvature,
     gradient, hessian = np.empty_like(logits), np.empty_like(logits)
     fused.gradient_and_curvature(
         logits, labels, rows, Layout.of(structure),
-        curvature=curvature, gradient=gradient, hessian=hessian,
+        curvature=curvature, gradient=gradient, hessian=hessian, losses=np.empty_like(rows),
     )  # fmt: skip
     z, weights = logits.astype(np.float64), rows[:, None].astype(np.float64)
     arguments = (z, labels, structure.block_of, structure.weights)

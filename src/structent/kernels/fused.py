@@ -89,11 +89,12 @@ def gradient_and_curvature(
     curvature: str,
     gradient: Array,
     hessian: Array,
+    losses: Array,
     n_threads: int = 1,
 ) -> None:
-    """Write gradient and curvature of each row for a booster, (n, classes) each."""
+    """Write gradient and curvature of each row for a booster, (n, classes) each, and its loss."""
     _visit(
-        logits, labels, row_weights, 1.0, layout, np.empty(labels.size, logits.dtype),
+        logits, labels, row_weights, 1.0, layout, losses,
         gradient.reshape(-1), hessian.reshape(-1), CURVATURES[curvature], n_threads,
     )  # fmt: skip
 

@@ -71,12 +71,17 @@ def label_from_json(value: Any) -> Label:
 
 
 def save(path: str | os.PathLike[str], text: str) -> None:
+    """Write a structure file all or not at all."""
+    save_bytes(path, (text + "\n").encode())
+
+
+def save_bytes(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file all or not at all: what stood there before stays until the new one is whole."""
     target = Path(path)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
         Path(temporary).chmod(0o666 & ~_umask())  # mkstemp gives the owner alone access
         Path(temporary).replace(target)
     except BaseException:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from structent.structure.partition import Partition
 from structent.structure.random_partition import RandomPartition
 from structent.structure.spanning_tree import sample_connected_blocks
 
-_KIND = "spanning_tree_partitions"
 _MOST = 2**63 - 1  # what a signed 64-bit counter holds, in every framework
 
 
@@ -61,6 +60,10 @@ class FixedStructure:
         """Return the structure."""
         return self.structure
 
+    def with_singleton_weight(self, singleton_weight: float) -> FixedStructure:
+        """Return the structure with this weight on the singletons, the others in proportion."""
+        return FixedStructure(self.structure.with_singleton_weight(singleton_weight))
+
 
 @dataclass(frozen=True, init=False)
 class SpanningTreePartitions:
@@ -90,6 +93,8 @@ class SpanningTreePartitions:
     >>> sampler.sample(3).partitions[0].n_blocks
     2
     """
+
+    KIND: ClassVar[str] = "spanning_tree_partitions"  # in files
 
     graph: LabelGraph
     n_blocks: int
@@ -139,6 +144,10 @@ class SpanningTreePartitions:
             (drawn, self._singletons), self._weights, ("blocks", CLASS_LEVEL)
         )
 
+    def with_singleton_weight(self, singleton_weight: float) -> SpanningTreePartitions:
+        """Return the sampler of the same partitions with this weight on the singletons."""
+        return SpanningTreePartitions(self.graph, self.n_blocks, singleton_weight, self.seed)
+
     def to_json(self) -> str:
         """Return the sampler as JSON text with a format version."""
         content = {
@@ -148,12 +157,12 @@ class SpanningTreePartitions:
             "singleton_weight": self.singleton_weight,
             "seed": self.seed,
         }
-        return files.to_json(_KIND, content)
+        return files.to_json(self.KIND, content)
 
     @classmethod
     def from_json(cls, text: str) -> SpanningTreePartitions:
         """Return the sampler that :meth:`to_json` wrote."""
-        content = files.from_json(text, _KIND)
+        content = files.from_json(text, cls.KIND)
         classes = [files.label_from_json(label) for label in files.list_field(content, "classes")]
         edges = [files.label_from_json(edge) for edge in files.list_field(content, "edges")]
         return cls(

@@ -1,0 +1,329 @@
+"""Gradient boosting under the structured loss, with scikit-learn's interface."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from structent._checks import checked_fraction, checked_integer
+from structent._typing import FloatArray
+from structent.estimators import files
+from structent.estimators.classes import Classes, Structure, check_two_classes, checked_labels
+from structent.estimators.engines import engine
+from structent.estimators.fitted import Encoder, FittedBoosting
+from structent.estimators.progress import round_progress
+from structent.estimators.rows import TrainingRows, checked_eval_set, held_back, log_prior
+from structent.estimators.table import Columns, FloatTable, is_table
+from structent.estimators.training import Settings, Training, recording
+from structent.estimators.weights import chosen_structure, weights_of
+from structent.losses.rounds import available_threads
+
+
+class StructuredBoostingClassifier(
+    ClassifierMixin,  # type: ignore[misc]  # scikit-learn has no types
+    BaseEstimator,  # type: ignore[misc]  # scikit-learn has no types
+):
+    """Gradient boosted trees that know how their classes are related.
+
+    Every round lowers the structured cross-entropy of the training rows. Trees have one vector of
+    values in each leaf, one value a class (the paper's Problems 2 and 3); training starts from the
+    class prior and stops when plain log loss on validation rows gets no better.
+
+    Parameters
+    ----------
+    structure
+        A random partition or a sampler of the classes, matched to the labels by value; plain log
+        loss if None. Classes without a row get a column, too.
+    weights
+        None keeps the structure's own weights, an array replaces them, and "auto" chooses the
+        weight of the singletons by cross-validation among a few, no structure among them, so that
+        a wrong structure costs little more than time. See ``weights_``.
+    n_estimators
+        The most rounds there may be.
+    learning_rate, max_depth, min_child_weight, reg_lambda
+        As in XGBoost: the factor of every tree, its depth, the least curvature in a leaf, and the
+        L2 penalty on leaf values.
+    subsample, colsample
+        The share of the rows, and of the columns, that each tree sees.
+    engine
+        "xgboost" or "lightgbm".
+    trees
+        "vector" (one tree a round, with vectors in its leaves) or "per_class" (one tree a class and
+        round; the only kind that LightGBM has).
+    curvature
+        What stands for the second derivative: "gradient" (its magnitude), "bound" (q(1 - q)) or
+        "fisher".
+    split_search
+        "full" searches splits on the whole gradient. "structured" searches on its sums over the
+        blocks of a partition, drawn in every round from the structure as given, whatever
+        ``weights`` says: faster where classes are many. Needs XGBoost 3.2 and vector leaves.
+    early_stopping_rounds
+        Training ends after this many rounds without a better validation log loss, and keeps the
+        best round. With None all rounds are trained, on all rows.
+    validation_fraction
+        The share of the rows held back for that, of each class alike, where there is no
+        ``eval_set``.
+    class_weight
+        None, "balanced", or the weight of each class, as in scikit-learn.
+    random_state
+        Seeds all that is random: the rows held back, sampling of rows and columns, drawn splits.
+    n_jobs
+        How many threads to use; all that the process may have if None or -1.
+    progress
+        Whether to show a progress bar.
+
+    Attributes
+    ----------
+    classes_
+        The classes, sorted: the columns of ``predict_proba``.
+    weights_
+        The weights that were used, one a partition of the structure; None without a structure.
+    structure_
+        The structure with these weights; None without one.
+    best_iteration_
+        The number of the best round, from 0.
+    validation_log_loss_
+        The log loss of the validation rows after every round; None without validation rows.
+    feature_importances_
+        The share of each column in the gain of all splits.
+    n_features_in_, feature_names_in_
+        The columns of X, as in scikit-learn.
+
+    Notes
+    -----
+    ``cross_val_predict(..., method="predict_proba")`` of scikit-learn replaces labels by their
+    places before it fits: give it a structure of integers,
+    ``structure.relabel({label: place for place, label in enumerate(sorted(structure.classes))})``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structent import circular
+    >>> seasons = circular(["spring", "summer", "autumn", "winter"], width=2)
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.choice(seasons.classes, size=400)
+    >>> temperature = {"spring": 10, "summer": 20, "autumn": 11, "winter": 1}
+    >>> X = np.array([[rng.normal(temperature[label], 3)] for label in y])
+    >>> model = StructuredBoostingClassifier(seasons, random_state=0).fit(X, y)
+    >>> model.predict([[22.0], [-1.0]]).tolist()
+    ['summer', 'winter']
+    >>> model.classes_.tolist()
+    ['autumn', 'spring', 'summer', 'winter']
+    """
+
+    def __init__(  # noqa: PLR0913  scikit-learn's way: every parameter by name
+        self,
+        structure: Structure | None = None,
+        *,
+        weights: Any = None,
+        n_estimators: int = 2000,
+        learning_rate: float = 0.05,
+        max_depth: int = 3,
+        min_child_weight: float = 0.0,
+        reg_lambda: float = 1.0,
+        subsample: float = 1.0,
+        colsample: float = 1.0,
+        engine: str = "xgboost",
+        trees: str = "vector",
+        curvature: str = "gradient",
+        split_search: str = "full",
+        early_stopping_rounds: int | None = 25,
+        validation_fraction: float = 0.15,
+        class_weight: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        progress: bool = False,
+    ) -> None:
+        self.structure = structure
+        self.weights = weights
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.max_depth = max_depth
+        self.min_child_weight = min_child_weight
+        self.reg_lambda = reg_lambda
+        self.subsample = subsample
+        self.colsample = colsample
+        self.engine = engine
+        self.trees = trees
+        self.curvature = curvature
+        self.split_search = split_search
+        self.early_stopping_rounds = early_stopping_rounds
+        self.validation_fraction = validation_fraction
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        eval_set: Any = None,
+    ) -> Self:
+        """Train on the rows of ``X`` and their labels.
+
+        Parameters
+        ----------
+        X
+            A pandas or polars table, or an array, (n, columns). Missing values are welcome;
+            categorical and text columns of tables are encoded.
+        y
+            The label of each row, (n,).
+        sample_weight
+            The weight of each row, (n,).
+        eval_set
+            The rows that decide when to stop: ``(X, y)``, or a list of one such pair.
+        """
+        settings = self._settings()
+        random = check_random_state(self.random_state)
+        labels = checked_labels(y)
+        columns, codes = self._columns_and_codes(X)
+        check_consistent_length(codes, labels)
+        structure = chosen_structure(self, X, labels, sample_weight)
+        classes = Classes.of(structure, labels)
+        encoder = Encoder.of(columns, classes, settings)
+        rows = encoder.rows(codes, labels, sample_weight, self.class_weight)
+        check_two_classes(rows.labels)  # a weight of 0 may have taken the others
+        rows, validation = self._with_validation(rows, encoder, eval_set, random)
+        scores: list[float] = []
+        with round_progress(settings.n_estimators, shown=self.progress) as show:
+            model = engine(settings.engine).train(
+                Training(
+                    rows,
+                    validation,
+                    classes.structure,
+                    self._split_structure(structure),
+                    log_prior(rows, len(classes.labels)),
+                    encoder.is_categorical,
+                    settings,
+                    int(random.randint(2**31 - 1)),
+                    self._n_threads(),
+                    recording(scores, show),
+                )
+            )
+        self._keep(FittedBoosting(encoder, model, tuple(scores)))
+        return self
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the logits, (n, classes), but of two classes the log odds of the second, (n,)."""
+        logits = self._logits(X)
+        return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class of each row, (n,)."""
+        best = self._logits(X).argmax(axis=1)
+        predicted: NDArray[Any] = self.classes_[best]
+        return predicted
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probabilities of the classes, (n, classes), in the order of ``classes_``."""
+        return softmax(self._logits(X), axis=1)
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of the probabilities, exact where those underflow."""
+        return log_softmax(self._logits(X), axis=1)
+
+    def predict_level(self, X: Any, level: str) -> NDArray[np.str_]:
+        """Return the name of the most probable block of a level for each row, (n,).
+
+        See :func:`~structent.estimators.levels.predicted_blocks`.
+        """
+        proba = self.predict_proba(X)
+        return self._fitted.predict_level(proba, level)
+
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """The share of each column of X in the gain of all splits."""
+        return self._fitted_model().feature_importances()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file, all or not at all: a zip of JSON and the booster's own format.
+
+        A loaded model predicts what this one does. Its ``structure`` is the one that was used, with
+        the weights that were chosen, if they were.
+        """
+        files.save(path, self._fitted_model(), self.get_params(deep=False), self._feature_names())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return the model of a file that :meth:`save` wrote. No code of the file is run."""
+        fitted, parameters, feature_names = files.load(path)
+        model = cls(**parameters)
+        model.n_features_in_ = len(fitted.encoder.columns.categories)
+        if feature_names is not None:
+            model.feature_names_in_ = feature_names
+        model._keep(fitted)
+        return model
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _settings(self) -> Settings:
+        return Settings(**{name: getattr(self, name) for name in Settings.__dataclass_fields__})
+
+    def _n_threads(self) -> int:
+        if self.n_jobs is None or self.n_jobs == -1:
+            return available_threads()
+        return checked_integer(self.n_jobs, "n_jobs", at_least=1, at_most=2**15)
+
+    def _columns_and_codes(self, X: Any) -> tuple[Columns, FloatTable]:
+        X = _validated(self, X, reset=True)
+        columns = Columns.of(X)
+        return columns, columns.codes(X)
+
+    def _with_validation(
+        self, rows: TrainingRows, encoder: Encoder, eval_set: Any, random: np.random.RandomState
+    ) -> tuple[TrainingRows, TrainingRows | None]:
+        """Return the rows to train on and those that decide when to stop."""
+        if eval_set is not None:
+            X, y = checked_eval_set(eval_set, self.n_features_in_)
+            codes = encoder.columns.codes(_validated(self, X, reset=False))
+            return rows, encoder.rows(codes, np.asarray(y), None, None)
+        if self.early_stopping_rounds is None:
+            return rows, None
+        fraction = checked_fraction(self.validation_fraction, "validation_fraction")
+        held = held_back(rows.labels, fraction, random)
+        return rows.take(~held), rows.take(held)
+
+    def _split_structure(self, structure: Structure | None) -> Structure | None:
+        if self.split_search == "full":
+            return None
+        # Weights given as an array are for the loss alone: splits go by the structure as given.
+        return (
+            structure if self.weights is None or isinstance(self.weights, str) else self.structure
+        )
+
+    def _keep(self, fitted: FittedBoosting) -> None:
+        self._fitted = fitted
+        self.classes_ = fitted.encoder.classes.values
+        self.weights_ = weights_of(fitted.encoder.classes.structure)
+        self.best_iteration_ = fitted.model.n_rounds - 1
+        self.validation_log_loss_ = np.array(fitted.scores) if fitted.scores else None
+
+    def _fitted_model(self) -> FittedBoosting:
+        check_is_fitted(self, "classes_")
+        return self._fitted
+
+    def _logits(self, X: Any) -> FloatArray:
+        fitted = self._fitted_model()
+        return fitted.logits(_validated(self, X, reset=False), self._n_threads())
+
+    def _feature_names(self) -> NDArray[Any] | None:
+        return getattr(self, "feature_names_in_", None)
+
+
+def _validated(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Return X if it has the columns of the training rows; arrays as numbers, NaN allowed."""
+    if is_table(X):
+        return validate_data(estimator, X, reset=reset, skip_check_array=True)
+    return validate_data(estimator, X, reset=reset, dtype=np.float32, ensure_all_finite="allow-nan")

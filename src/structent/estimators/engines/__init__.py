@@ -1,0 +1,9 @@
+"""The engines that grow the trees: each trains a task and gives a model."""
+
+from importlib import import_module
+from types import ModuleType
+
+
+def engine(name: str) -> ModuleType:
+    """Return the module of an engine, loaded when it is asked for."""
+    return import_module(f"structent.estimators.engines.{name}")

@@ -1,0 +1,166 @@
+"""XGBoost: trees with vector leaves, or one tree per class."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from structent._typing import FloatArray
+from structent.errors import StructentError
+from structent.estimators.rows import TrainingRows
+from structent.estimators.table import FloatTable
+from structent.estimators.training import OnRound, Settings, Training
+from structent.losses.xgboost import HAS_TREE_OBJECTIVE, structured_objective, xgboost
+
+VALIDATION = "validation"
+METRIC = "mlogloss"  # early stopping looks at plain log loss, whatever the structure
+
+
+def train(training: Training) -> XGBoostModel:
+    """Return the booster of the best round."""
+    settings = training.settings
+    data = _matrix(training.rows, training)
+    evals = []
+    if training.validation is not None:
+        evals = [(_matrix(training.validation, training, ref=data), VALIDATION)]
+    booster = xgboost.train(
+        parameters(settings, training.start, training.seed, training.n_threads),
+        data,
+        settings.n_estimators,
+        obj=objective(training),
+        evals=evals,
+        callbacks=callbacks(settings, training.on_round, with_validation=bool(evals)),
+        verbose_eval=False,
+    )
+    return XGBoostModel(booster, training.start)
+
+
+def objective(training: Training) -> Any:
+    """Return the objective of a task."""
+    split_structure = training.split_structure
+    if split_structure is not None and not HAS_TREE_OBJECTIVE:
+        warnings.warn(
+            f"split_search='structured' needs XGBoost 3.2 or newer, got {xgboost.__version__}: "
+            "splits are searched on the whole gradient",
+            stacklevel=2,
+        )
+        split_structure = None
+    return structured_objective(
+        training.structure,
+        curvature=training.settings.curvature,
+        split_structure=split_structure,
+        split_seed=training.seed,
+        n_threads=training.n_threads,
+    )
+
+
+def parameters(settings: Settings, start: FloatArray, seed: int, n_threads: int) -> dict[str, Any]:
+    """Return the settings under XGBoost's names."""
+    return {
+        # Known to XGBoost beside our objective, so that it predicts probabilities.
+        "objective": "multi:softprob",
+        "num_class": len(start),
+        "base_score": start.tolist(),
+        "eval_metric": METRIC,
+        "tree_method": "hist",
+        "multi_strategy": (
+            "multi_output_tree" if settings.trees == "vector" else "one_output_per_tree"
+        ),
+        "learning_rate": settings.learning_rate,
+        "max_depth": int(settings.max_depth),
+        "min_child_weight": settings.min_child_weight,
+        "reg_lambda": settings.reg_lambda,
+        "subsample": settings.subsample,
+        "colsample_bytree": settings.colsample,
+        "seed": seed,
+        "nthread": n_threads,
+        "verbosity": 0,
+    }
+
+
+def callbacks(settings: Settings, on_round: OnRound, *, with_validation: bool) -> list[Any]:
+    """Return what XGBoost calls after every round."""
+    called: list[Any] = [_OnRound(on_round)]
+    if with_validation and settings.early_stopping_rounds is not None:
+        called.append(
+            xgboost.callback.EarlyStopping(
+                rounds=int(settings.early_stopping_rounds),
+                metric_name=METRIC,
+                data_name=VALIDATION,
+                save_best=True,
+            )
+        )
+    return called
+
+
+def from_bytes(content: bytes, start: FloatArray) -> XGBoostModel:
+    """Return the booster that ``to_bytes`` wrote."""
+    booster = xgboost.Booster()
+    try:
+        booster.load_model(bytearray(content))
+    except xgboost.core.XGBoostError as error:
+        reason = str(error).splitlines()[0]
+        raise StructentError(f"XGBoost cannot read the booster in the file: {reason}") from None
+    return XGBoostModel(booster, start)
+
+
+class XGBoostModel:
+    """A booster of XGBoost."""
+
+    def __init__(self, booster: Any, start: FloatArray) -> None:
+        self.booster = booster
+        self.start = start
+
+    @property
+    def n_rounds(self) -> int:
+        """How many rounds it has."""
+        return int(self.booster.num_boosted_rounds())
+
+    def margins(self, features: FloatTable, n_threads: int) -> FloatArray:
+        """Return the logits of each row, (n, classes)."""
+        self.booster.set_param({"nthread": n_threads})
+        types = self.booster.feature_types
+        data = xgboost.DMatrix(
+            features, feature_types=types, enable_categorical=bool(types), nthread=n_threads
+        )
+        margins: FloatArray = self.booster.predict(
+            data, output_margin=True, validate_features=False
+        ).astype(np.float64)
+        return margins
+
+    def gains(self, n_columns: int) -> FloatArray:
+        """Return how much all splits of each column gained."""
+        gains = np.zeros(n_columns)
+        for name, gain in self.booster.get_score(importance_type="total_gain").items():
+            gains[int(name[1:])] = gain  # "f0", "f1", ...
+        return gains
+
+    def to_bytes(self) -> bytes:
+        """Return the booster as UBJSON."""
+        return bytes(self.booster.save_raw("ubj"))
+
+
+class _OnRound(xgboost.callback.TrainingCallback):  # type: ignore[misc,name-defined]  # a module
+    def __init__(self, on_round: OnRound) -> None:
+        super().__init__()
+        self._on_round = on_round
+
+    def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002
+        scores = evals_log.get(VALIDATION, {}).get(METRIC)
+        self._on_round(epoch, scores[-1] if scores else None)
+        return False
+
+
+def _matrix(rows: TrainingRows, training: Training, ref: Any = None) -> Any:
+    types = ["c" if is_category else "q" for is_category in training.is_categorical]
+    return xgboost.QuantileDMatrix(
+        rows.features,
+        label=rows.labels,
+        weight=rows.weights,
+        ref=ref,
+        feature_types=types if any(training.is_categorical) else None,
+        enable_categorical=any(training.is_categorical),
+        nthread=training.n_threads,
+    )

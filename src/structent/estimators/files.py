@@ -1,0 +1,172 @@
+"""Model files: a zip of JSON, the structure and the booster in its engine's own format.
+
+Nothing in it is ever run: no pickle, no code, no import by name.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structent._typing import Label
+from structent.errors import StructentError
+from structent.estimators.classes import Classes, Structure
+from structent.estimators.engines import engine
+from structent.estimators.fitted import Encoder, FittedBoosting
+from structent.estimators.table import Columns
+from structent.estimators.training import CHOICES
+from structent.structure import RandomPartition, SpanningTreePartitions, trivial
+from structent.structure import files as structure_files
+
+FORMAT = "structent-boosting"
+VERSION = 1
+
+_METADATA, _STRUCTURE, _BOOSTER = "metadata.json", "structure.json", "booster"
+_PARAMETERS = (
+    "n_estimators", "learning_rate", "max_depth", "min_child_weight", "reg_lambda", "subsample",
+    "colsample", "engine", "trees", "curvature", "split_search", "early_stopping_rounds",
+    "validation_fraction",
+)  # fmt: skip
+_KINDS = "biufUO"  # of the labels that scikit-learn takes
+
+
+def save(
+    path: str | os.PathLike[str],
+    fitted: FittedBoosting,
+    parameters: dict[str, Any],
+    feature_names: NDArray[Any] | None,
+) -> None:
+    """Write a model file, all or not at all."""
+    classes, has_structure = fitted.encoder.classes, parameters["structure"] is not None
+    metadata = {
+        "format": FORMAT,
+        "version": VERSION,
+        "structent": version("structent"),
+        "parameters": {name: parameters[name] for name in _PARAMETERS},
+        "labels": classes.labels,
+        "dtype": classes.values.dtype.str,
+        "categories": fitted.encoder.columns.categories,
+        "is_one_hot": fitted.encoder.is_one_hot,
+        "feature_names": None if feature_names is None else feature_names.tolist(),
+        "scores": fitted.scores,
+        "start": fitted.model.start.tolist(),
+    }
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr(_METADATA, json.dumps(metadata, default=_plain))
+        if has_structure:
+            file.writestr(_STRUCTURE, _structure_text(classes.structure))
+        file.writestr(_BOOSTER, fitted.model.to_bytes())
+    structure_files.save_bytes(path, content.getvalue())
+
+
+def load(
+    path: str | os.PathLike[str],
+) -> tuple[FittedBoosting, dict[str, Any], NDArray[Any] | None]:
+    """Return the fitted booster of a model file, the estimator's parameters, the feature names."""
+    members = _members(Path(path))
+    metadata = _metadata(members[_METADATA], Path(path))
+    try:
+        return _read(members, metadata)
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, StructentError):
+            raise
+        raise _broken(Path(path), f"its metadata are not whole ({error})") from None
+
+
+def _structure_text(structure: Structure) -> str:
+    if not isinstance(structure, RandomPartition | SpanningTreePartitions):
+        raise StructentError(
+            "a model file can hold a RandomPartition or SpanningTreePartitions, got "
+            f"{type(structure).__name__}, which has no file format"
+        )
+    return structure.to_json()
+
+
+def _plain(value: Any) -> Any:
+    """Return a NumPy scalar as Python's, for JSON."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"a model file cannot hold {value!r}")
+
+
+def _members(path: Path) -> dict[str, bytes]:
+    try:
+        with zipfile.ZipFile(path) as file:
+            names = set(file.namelist())
+            if not {_METADATA, _BOOSTER} <= names:
+                raise _broken(path, "it is a zip file of something else")
+            # Reading compares each member with its checksum.
+            return {name: file.read(name) for name in names & {_METADATA, _STRUCTURE, _BOOSTER}}
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+        raise _broken(path, f"it is no zip file, or is cut off ({error})") from None
+
+
+def _metadata(content: bytes, path: Path) -> dict[str, Any]:
+    try:
+        metadata = json.loads(content)
+    except ValueError:
+        raise _broken(path, "its metadata are not JSON") from None
+    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
+        raise _broken(path, "it is a zip file of something else")
+    if metadata.get("version") != VERSION:
+        raise StructentError(
+            f"this structent reads model files of version {VERSION}, got version "
+            f"{metadata.get('version')!r} in {path.name}; use the structent that wrote it "
+            f"({metadata.get('structent')}), or a newer one"
+        )
+    return metadata
+
+
+def _read(
+    members: dict[str, bytes], metadata: dict[str, Any]
+) -> tuple[FittedBoosting, dict[str, Any], NDArray[Any] | None]:
+    structure = None
+    if _STRUCTURE in members:
+        structure = _structure_of(members[_STRUCTURE].decode())
+    parameters = {name: metadata["parameters"][name] for name in _PARAMETERS}
+    categories = (None if column is None else tuple(column) for column in metadata["categories"])
+    encoder = Encoder(
+        Columns(tuple(categories)), _classes(structure, metadata), bool(metadata["is_one_hot"])
+    )
+    start = np.array(metadata["start"], dtype=np.float64)
+    model = engine(_known_engine(parameters["engine"])).from_bytes(members[_BOOSTER], start)
+    names = metadata["feature_names"]
+    feature_names = None if names is None else np.array(names, dtype=object)
+    fitted = FittedBoosting(encoder, model, tuple(metadata["scores"]))
+    return fitted, {"structure": structure, **parameters}, feature_names
+
+
+def _structure_of(text: str) -> Structure:
+    if json.loads(text).get("kind") == SpanningTreePartitions.KIND:
+        return SpanningTreePartitions.from_json(text)
+    return RandomPartition.from_json(text)
+
+
+def _classes(structure: Structure | None, metadata: dict[str, Any]) -> Classes:
+    if structure is not None:
+        return Classes.of_structure(structure)
+    labels: tuple[Label, ...] = tuple(metadata["labels"])
+    dtype = np.dtype(metadata["dtype"])
+    if dtype.kind not in _KINDS:
+        raise ValueError(f"labels of type {dtype}")
+    values = np.array(labels, dtype=dtype)
+    return Classes(trivial(range(len(labels))), labels, values, np.arange(len(labels)))
+
+
+def _known_engine(name: str) -> str:
+    if name not in CHOICES["engine"]:
+        raise ValueError(f"engine {name!r}")
+    return name
+
+
+def _broken(path: Path, reason: str) -> StructentError:
+    return StructentError(f"a model file must be one that save() wrote, got {path.name}: {reason}")

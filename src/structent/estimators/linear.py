@@ -1,0 +1,242 @@
+"""Multinomial logistic regression under the structured loss."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from structent._checks import checked_integer
+from structent._typing import FloatArray
+from structent.errors import StructentError, StructureError
+from structent.estimators.classes import Classes, Structure, checked_labels
+from structent.estimators.levels import predicted_blocks
+from structent.estimators.linear_objective import LinearObjective
+from structent.estimators.row_weights import row_weights
+from structent.estimators.weights import chosen_structure, weights_of
+from structent.kernels.layout import Layout
+from structent.structure import RandomPartition
+
+_FEATURES: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+
+
+class StructuredLogisticRegression(
+    ClassifierMixin,  # type: ignore[misc]  # scikit-learn has no types
+    BaseEstimator,  # type: ignore[misc]  # scikit-learn has no types
+):
+    r"""Multinomial logistic regression that knows how its classes are related.
+
+    .. math:: \min_{A, b} \; C \sum_i s_i \, loss(A x_i + b, y_i) + \tfrac12 \lVert A \rVert^2
+
+    where *loss* is the structured cross-entropy and :math:`s_i` the weight of row i. It is meant
+    as the last layer on frozen embeddings. Without a structure it is scikit-learn's
+    ``LogisticRegression``, with the same meaning of ``C``, ``tol`` and ``max_iter``.
+
+    The structured loss is not convex. L-BFGS starts from zero and draws nothing at random, so the
+    result is a function of the data alone; it may be a local minimum.
+
+    With two classes scikit-learn has one vector of coefficients, ``coef_[1] - coef_[0]`` here, and
+    penalises its square. So does this model, whose penalty is then twice that of the formula: the
+    predictions are the same.
+
+    Parameters
+    ----------
+    structure
+        How the classes are related; None for no structure. It must be fixed: a sampler's
+        partitions change with every iteration, which L-BFGS cannot follow.
+    weights
+        None for the structure's own weights, one number a partition for others, or ``"auto"`` to
+        choose the weight of the singletons by cross-validation
+        (:func:`~structent.estimators.weights.chosen_structure`).
+    C
+        The inverse strength of the penalty on the coefficients; intercepts have none.
+    tol
+        L-BFGS stops where no entry of the gradient, divided by C times the sum of the weights,
+        exceeds it.
+    max_iter
+        The most iterations of L-BFGS.
+    class_weight
+        ``{class: weight}``, ``"balanced"`` or None, as in scikit-learn.
+    warm_start
+        Whether to start from the last fit instead of zero.
+    random_state
+        Deals the rows out to the folds of ``weights="auto"``; nothing else is random.
+
+    Attributes
+    ----------
+    classes_
+        The classes, sorted: those of the structure, or of ``y`` if there is none. A class without
+        rows has a column too, and a probability near 0.
+    coef_, intercept_
+        The coefficients, (classes, features), and the intercepts, (classes,), in that order.
+    weights_
+        The weight of each partition that was used.
+    n_iter_
+        How many iterations L-BFGS took.
+
+    Examples
+    --------
+    >>> from structent import hierarchy
+    >>> plants = hierarchy(
+    ...     {"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)}, level_names=["kind"]
+    ... )
+    >>> X, y = [[1.0], [1.2], [-1.0], [-1.2]], ["oak", "maple", "rose", "rose"]
+    >>> model = StructuredLogisticRegression(plants).fit(X, y)
+    >>> model.classes_.tolist()
+    ['maple', 'oak', 'rose']
+    >>> model.predict_level([[2.0], [-2.0]], "kind").tolist()
+    ['tree', 'flower']
+    """
+
+    def __init__(
+        self,
+        structure: RandomPartition | None = None,
+        *,
+        weights: ArrayLike | str | None = None,
+        C: float = 1.0,  # noqa: N803  scikit-learn's name
+        tol: float = 1e-4,
+        max_iter: int = 200,
+        class_weight: Mapping[Any, float] | str | None = None,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.structure = structure
+        self.weights = weights
+        self.C = C
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,  # noqa: N803  scikit-learn's name
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model to features, (n, features), and labels, (n,)."""
+        self._check_parameters()
+        features, labels = validate_data(self, X, y, ensure_min_samples=2, **_FEATURES)
+        labels = checked_labels(labels)
+        structure = chosen_structure(self, features, labels, sample_weight)
+        classes = Classes.of(structure, labels)
+        codes = classes.encode(labels)
+        weights = row_weights(sample_weight, self.class_weight, codes, classes.labels)
+        # Two classes have coefficients -a and a, and |2a|^2 is twice the sum of their squares.
+        penalty = (2.0 if len(classes.labels) == 2 else 1.0) / (self.C * weights.sum())
+        layout = Layout.of(_fixed(classes.structure))
+        objective = LinearObjective(features, codes, weights, layout, penalty=penalty)
+        coef, intercept = objective.split(self._minimum(objective, self._start(objective, classes)))
+        self._classes, self.classes_ = classes, classes.values
+        self.weights_ = weights_of(classes.structure)
+        self.coef_ = coef[classes.columns].astype(features.dtype)
+        self.intercept_ = intercept[classes.columns].astype(features.dtype)
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[Any]:  # noqa: N803  scikit-learn's name
+        """Return the logits, (n, classes), but of two classes the log odds of the second, (n,)."""
+        logits = self._logits(X)
+        return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
+
+    def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803  scikit-learn's name
+        """Return the most probable class of each row, (n,)."""
+        best = self._logits(X).argmax(axis=1)
+        predicted: NDArray[Any] = self.classes_[best]
+        return predicted
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:  # noqa: N803  scikit-learn's name
+        """Return the probabilities of the classes, (n, classes)."""
+        return softmax(self._logits(X), axis=1)
+
+    def predict_log_proba(self, X: Any) -> NDArray[Any]:  # noqa: N803  scikit-learn's name
+        """Return the logarithms of the probabilities, exact where those underflow."""
+        return log_softmax(self._logits(X), axis=1)
+
+    def predict_level(self, X: Any, level: str) -> NDArray[np.str_]:  # noqa: N803  scikit-learn's name
+        """Return the name of the most probable block of a level for each row, (n,).
+
+        See :func:`~structent.estimators.levels.predicted_blocks`.
+        """
+        proba = self.predict_proba(X)
+        if self.structure is None:
+            raise StructureError(
+                "predict_level needs a model with a structure, got structure=None; "
+                "predict gives the classes"
+            )
+        in_order_of_structure = proba[:, np.argsort(self._classes.columns)]
+        return predicted_blocks(in_order_of_structure, self._classes.structure, level)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _check_parameters(self) -> None:
+        for name, value in (("C", self.C), ("tol", self.tol)):
+            if isinstance(value, bool) or not isinstance(value, Real) or not value > 0:
+                raise StructentError(f"{name} must be a number above 0, got {value!r}")
+        checked_integer(self.max_iter, "max_iter", at_least=1, at_most=2**31 - 1)
+
+    def _start(self, objective: LinearObjective, classes: Classes) -> FloatArray:
+        start = np.zeros(objective.n_parameters)
+        if self.warm_start and hasattr(self, "coef_"):
+            same_classes = np.array_equal(self.classes_, classes.values)
+            if not same_classes or self.coef_.shape != objective.shape:
+                raise StructentError(
+                    f"warm_start needs the classes of the last fit and its {self.coef_.shape[1]} "
+                    "features, got others; set warm_start=False to start anew"
+                )
+            coef, intercept = objective.split(start)
+            coef[classes.columns], intercept[classes.columns] = self.coef_, self.intercept_
+        return start
+
+    def _minimum(self, objective: LinearObjective, start: FloatArray) -> FloatArray:
+        # The criteria of scikit-learn's LogisticRegression, so that tol means the same.
+        result = minimize(
+            objective,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            options={
+                "maxiter": self.max_iter,
+                "maxls": 50,
+                "gtol": float(self.tol),
+                "ftol": 64 * float(np.finfo(np.float64).eps),
+            },
+        )
+        self.n_iter_ = min(int(result.nit), self.max_iter)
+        if not result.success:
+            warnings.warn(
+                f"L-BFGS did not converge to tol={self.tol:g} in {self.n_iter_} iterations "
+                f"({result.message}); scale the features, or raise max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        minimum: FloatArray = result.x
+        return minimum
+
+    def _logits(self, X: Any) -> NDArray[Any]:  # noqa: N803  scikit-learn's name
+        check_is_fitted(self)
+        features = validate_data(self, X, reset=False, **_FEATURES)
+        logits: NDArray[Any] = features @ self.coef_.T + self.intercept_
+        return logits
+
+
+def _fixed(structure: Structure) -> RandomPartition:
+    if not isinstance(structure, RandomPartition):
+        raise StructureError(
+            f"structure must be a RandomPartition, got {type(structure).__name__}: L-BFGS cannot "
+            "follow partitions that change with every iteration; fix them with its sample(0), or "
+            "use StructuredBoostingClassifier or the PyTorch loss"
+        )
+    return structure

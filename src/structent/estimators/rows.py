@@ -1,0 +1,77 @@
+"""Training rows: features, labels and weights, and which of them are held back for validation."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structent._typing import FloatArray, IndexArray
+from structent.errors import StructentError
+from structent.estimators.table import FloatTable
+
+
+class TrainingRows(NamedTuple):
+    """Features (n, columns), class indices (n,) and weights (n,) of the rows."""
+
+    features: FloatTable
+    labels: IndexArray
+    weights: FloatArray
+
+    def take(self, kept: NDArray[Any]) -> TrainingRows:
+        """Return some of the rows, by index or by mask."""
+        return TrainingRows(self.features[kept], self.labels[kept], self.weights[kept])
+
+
+def log_prior(rows: TrainingRows, n_classes: int) -> FloatArray:
+    """Return the logarithm of (n_c + 1/2) / (n + k/2), where boosting starts from.
+
+    With the half even a class without rows has a finite start.
+    """
+    counts = np.bincount(rows.labels, weights=rows.weights, minlength=n_classes)
+    prior: FloatArray = np.log((counts + 0.5) / (counts.sum() + 0.5 * n_classes))
+    return prior
+
+
+def held_back(labels: IndexArray, fraction: float, rng: np.random.RandomState) -> NDArray[np.bool_]:
+    """Return which rows are for validation: that fraction of every class, as nearly as can be.
+
+    Of each class one row at least stays for training.
+    """
+    shuffled = rng.permutation(len(labels))
+    by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    spare = by_class[np.diff(labels[by_class], prepend=-1) == 0]
+    n_held = min(max(1, round(fraction * len(labels))), len(spare)) if fraction > 0 else 0
+    if n_held == 0:
+        raise StructentError(
+            f"validation_fraction={fraction:g} of {len(labels)} rows leaves no row for validation; "
+            "give more rows, an eval_set, or early_stopping_rounds=None"
+        )
+    # Evenly spread over the classes, from a random place on.
+    places = (np.arange(n_held) + rng.uniform()) * (len(spare) / n_held)
+    held = np.zeros(len(labels), dtype=bool)
+    held[spare[places.astype(int)]] = True
+    return held
+
+
+def checked_eval_set(eval_set: Any, n_columns: int) -> tuple[Any, Any]:
+    """Return features and labels of the rows for validation."""
+    if isinstance(eval_set, list) and len(eval_set) == 1:
+        (eval_set,) = eval_set
+    if not isinstance(eval_set, tuple) or len(eval_set) != 2:
+        raise StructentError(
+            f"eval_set must be (X, y), or a list of one such pair, got {type(eval_set).__name__}"
+        )
+    X, y = eval_set
+    shape = np.shape(X)
+    if len(shape) != 2 or shape[1] != n_columns:
+        raise StructentError(
+            f"eval_set must have the {n_columns} columns of the training rows, got shape {shape}"
+        )
+    if len(y) != shape[0] or len(y) == 0:
+        raise StructentError(
+            f"eval_set must have one label for each of its rows, at least one row, got "
+            f"{shape[0]} rows and {len(y)} labels"
+        )
+    return X, y

@@ -1,0 +1,115 @@
+"""Tables as arrays of numbers: categories become codes, or columns of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+
+from structent._typing import IndexArray
+from structent.errors import StructentError
+from structent.structure.labels import is_missing
+
+FloatTable: TypeAlias = NDArray[np.float32]
+
+_CATEGORICAL = ("categor", "enum", "str", "object")  # how pandas and polars call their types
+_DATES = ("date", "time", "duration", "period")
+
+
+def is_table(X: Any) -> bool:
+    """Whether X is a pandas or polars table: its columns have names and types of their own."""
+    return hasattr(X, "columns") and hasattr(X, "dtypes")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What was learned of a table's columns.
+
+    Attributes
+    ----------
+    categories
+        The categories of each column, in the order of their codes; None for a column of numbers.
+
+    Examples
+    --------
+    >>> Columns((None, ("red", "blue"))).one_hot(np.array([[7, 0], [8, 1], [9, np.nan]]))
+    array([[7., 1., 0.],
+           [8., 0., 1.],
+           [9., 0., 0.]], dtype=float32)
+    """
+
+    categories: tuple[tuple[Any, ...] | None, ...]
+
+    @classmethod
+    def of(cls, X: Any) -> Columns:
+        """Return the columns of a pandas or polars table, or of an array of numbers."""
+        if not is_table(X):
+            return cls((None,) * np.shape(X)[1])
+        return cls(tuple(_categories(X[name], name) for name in X.columns))
+
+    def codes(self, X: Any) -> FloatTable:
+        """Return numbers as they are, and categories as codes; NaN where missing or never seen."""
+        if is_table(X):
+            columns = [
+                _numbers(X[name]) if categories is None else _codes(X[name], categories)
+                for name, categories in zip(X.columns, self.categories, strict=True)
+            ]
+            X = np.column_stack(columns)
+        checked: FloatTable = check_array(X, dtype=np.float32, ensure_all_finite="allow-nan")
+        return checked
+
+    @property
+    def is_categorical(self) -> tuple[bool, ...]:
+        """Whether each column holds categories."""
+        return tuple(categories is not None for categories in self.categories)
+
+    def one_hot(self, codes: NDArray[Any]) -> FloatTable:
+        """Return a column for each category, all 0 where it is missing or was never seen."""
+        parts = [
+            codes[:, [j]] if categories is None else codes[:, [j]] == np.arange(len(categories))
+            for j, categories in enumerate(self.categories)
+        ]
+        return np.concatenate(parts, axis=1, dtype=np.float32, casting="unsafe")
+
+    @cached_property
+    def source(self) -> IndexArray:
+        """The column that each column of :meth:`one_hot` comes from."""
+        widths = [1 if categories is None else len(categories) for categories in self.categories]
+        return np.repeat(np.arange(len(widths)), widths)
+
+
+def _categories(column: Any, name: Any) -> tuple[Any, ...] | None:
+    kind = str(column.dtype).lower()
+    if any(word in kind for word in _DATES):
+        raise StructentError(
+            f"columns must hold numbers or categories, got dates in {name!r}; turn them into "
+            "numbers that can matter, e.g. the day of the year"
+        )
+    if not kind.startswith(_CATEGORICAL):
+        return None
+    present = {value: None for value in column if not is_missing(value)}
+    if kind == "object" and not any(isinstance(value, str) for value in present):
+        return None  # numbers that pandas holds as objects
+    if {type(value) for value in present} <= {str, int, float, bool}:
+        return tuple(sorted(present, key=lambda value: (str(type(value)), value)))
+    strange = next(v for v in present if type(v) not in (str, int, float, bool))
+    raise StructentError(
+        f"categories must be text, numbers or bools, got {strange!r} in column {name!r}; "
+        "convert them, e.g. with str()"
+    )
+
+
+def _codes(column: Any, categories: tuple[Any, ...]) -> FloatTable:
+    code_of = {category: float(code) for code, category in enumerate(categories)}
+    values = (np.nan if is_missing(value) else code_of.get(value, np.nan) for value in column)
+    return np.fromiter(values, dtype=np.float32, count=len(column))
+
+
+def _numbers(column: Any) -> FloatTable:
+    if hasattr(column, "cast"):  # polars: a null becomes NaN
+        return np.asarray(column.cast(float).to_numpy(), dtype=np.float32)
+    return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float32)

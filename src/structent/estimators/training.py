@@ -1,0 +1,145 @@
+"""What an engine is asked to train, and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+from typing import Protocol, TypeAlias
+
+from structent._checks import checked_integer
+from structent._typing import FloatArray
+from structent.errors import StructentError
+from structent.estimators.classes import Structure
+from structent.estimators.rows import TrainingRows
+from structent.estimators.table import FloatTable
+
+# Called after every round with its number and the log loss of the validation rows, if any.
+OnRound: TypeAlias = Callable[[int, float | None], None]
+
+CHOICES = {
+    "engine": ("xgboost", "lightgbm"),
+    "trees": ("vector", "per_class"),
+    "curvature": ("gradient", "bound", "fisher"),
+    "split_search": ("full", "structured"),
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The parameters of the estimator that the engines know, checked."""
+
+    n_estimators: int
+    learning_rate: float
+    max_depth: int
+    min_child_weight: float
+    reg_lambda: float
+    subsample: float
+    colsample: float
+    engine: str
+    trees: str
+    curvature: str
+    split_search: str
+    early_stopping_rounds: int | None
+
+    def __post_init__(self) -> None:
+        for name, at_most in (("n_estimators", 2**31 - 1), ("max_depth", 30)):
+            checked_integer(getattr(self, name), name, at_least=1, at_most=at_most)
+        if self.early_stopping_rounds is not None:
+            rounds = self.early_stopping_rounds
+            checked_integer(rounds, "early_stopping_rounds", at_least=1, at_most=2**31 - 1)
+        for name in ("min_child_weight", "reg_lambda"):
+            _check_number(name, getattr(self, name), "0 or more", lambda value: value >= 0)
+        for name in ("learning_rate", "subsample", "colsample"):
+            _check_number(name, getattr(self, name), "above 0, up to 1", lambda v: 0 < v <= 1)
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise StructentError(
+                    f"{name} must be {' or '.join(map(repr, choices))}, got {getattr(self, name)!r}"
+                )
+        if self.engine == "lightgbm" and self.trees == "vector":
+            raise StructentError(
+                "LightGBM grows one tree per class, got trees='vector'; set trees='per_class', or "
+                "engine='xgboost' for vector leaves"
+            )
+        if self.split_search == "structured" and self.trees != "vector":
+            raise StructentError(
+                "split_search='structured' needs vector leaves, got trees='per_class'; one tree "
+                "per class knows one class only"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """The task: rows, the loss, where to start from, and how to go on.
+
+    Attributes
+    ----------
+    rows, validation
+        What to learn from, and what decides when to stop.
+    structure
+        The structure of the loss.
+    split_structure
+        The structure that splits are searched on, None for the whole gradient.
+    start
+        The margins that training starts from, (classes,).
+    is_categorical
+        Whether each column of the features holds the codes of categories.
+    """
+
+    rows: TrainingRows
+    validation: TrainingRows | None
+    structure: Structure
+    split_structure: Structure | None
+    start: FloatArray
+    is_categorical: tuple[bool, ...]
+    settings: Settings
+    seed: int
+    n_threads: int
+    on_round: OnRound
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are."""
+        return len(self.start)
+
+
+class Model(Protocol):
+    """A trained booster, whichever engine it comes from.
+
+    Attributes
+    ----------
+    start
+        The margins that training started from, (classes,).
+    """
+
+    start: FloatArray
+
+    @property
+    def n_rounds(self) -> int:
+        """How many rounds it has."""
+
+    def margins(self, features: FloatTable, n_threads: int) -> FloatArray:
+        """Return the logits of each row, (n, classes)."""
+
+    def gains(self, n_columns: int) -> FloatArray:
+        """Return how much all splits of each column gained."""
+
+    def to_bytes(self) -> bytes:
+        """Return the booster in the engine's own format."""
+
+
+def recording(scores: list[float], show: OnRound) -> OnRound:
+    """Return what keeps the log loss of every round, and shows it."""
+
+    def on_round(number: int, log_loss: float | None) -> None:
+        if log_loss is not None:
+            scores.append(float(log_loss))
+        show(number, log_loss)
+
+    return on_round
+
+
+def _check_number(name: str, value: object, wanted: str, is_right: Callable[[float], bool]) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real) or not is_right(float(value)):
+        raise StructentError(f"{name} must be a number {wanted}, got {value!r}")

@@ -1,0 +1,159 @@
+"""What a booster asks for in every round: gradient and curvature, in arrays that are kept."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structent.errors import LabelError, StructureError
+from structent.kernels import fused
+from structent.kernels.layout import Layout
+from structent.structure import PartitionSampler, RandomPartition
+
+FloatRows: TypeAlias = NDArray[np.float32]
+
+CURVATURES = (*fused.CURVATURES, "native")
+
+
+class Rows(NamedTuple):
+    """The labels of the rows and their weights, (n,), as the kernel takes them."""
+
+    labels: NDArray[np.int64]
+    weights: FloatRows
+
+    @classmethod
+    def of(cls, labels: NDArray[Any], weights: NDArray[Any] | None, n_classes: int) -> Rows:
+        """Return the rows of a booster's data, which holds class indices as floats."""
+        as_index = np.asarray(labels).astype(np.int64)
+        wrong = np.flatnonzero((as_index != labels) | (as_index < 0) | (as_index >= n_classes))
+        if len(wrong):
+            raise LabelError(
+                f"labels must be class indices between 0 and {n_classes - 1}, got "
+                f"{labels[wrong[0]]} in row {wrong[0]}; structure.encode(labels) gives them"
+            )
+        if weights is None or len(weights) == 0:
+            return cls(as_index, np.ones(len(as_index), dtype=np.float32))
+        return cls(as_index, np.asarray(weights, dtype=np.float32))
+
+
+class Rounds:
+    """Gradient and curvature of the structured loss, round after round.
+
+    Parameters
+    ----------
+    structure
+        The structure, or a sampler that gives another one for every round.
+    curvature
+        One of ``CURVATURES``; "native" is the bound times ``native_factor``.
+    native_factor
+        Gives what the engine's own objective multiplies q(1 - q) with, for k classes.
+    first_round
+        The number of the first round, where training goes on from an earlier one.
+    n_threads
+        How many threads to use, all that the process may have if None.
+    """
+
+    def __init__(
+        self,
+        structure: RandomPartition | PartitionSampler,
+        *,
+        curvature: str,
+        native_factor: Callable[[int], float],
+        first_round: int,
+        n_threads: int | None,
+    ) -> None:
+        if not isinstance(structure, RandomPartition | PartitionSampler):
+            raise StructureError(
+                f"structure must be a RandomPartition or a sampler, got {structure!r}"
+            )
+        if curvature not in CURVATURES:
+            raise StructureError(
+                f"curvature must be one of {', '.join(map(repr, CURVATURES))}, got {curvature!r}"
+            )
+        self.structure = structure
+        self.n_classes = len(structure.classes)
+        self.curvature = curvature
+        self.first_round = first_round
+        self.n_threads = available_threads() if n_threads is None else n_threads
+        self._native_factor = np.float32(native_factor(self.n_classes))
+        self._layout = Layout.of(structure) if isinstance(structure, RandomPartition) else None
+        self._gradient = self._hessian = np.empty((0, 0), dtype=np.float32)
+        self._losses = np.empty(0, dtype=np.float32)
+        self._data: Callable[[], Any] | None = None
+        self._rows: Rows | None = None
+
+    def rows_of(self, data: Any) -> Rows:
+        """Return labels and weights of a DMatrix or Dataset, read once for all rounds."""
+        if self._rows is None or self._data is None or self._data() is not data:
+            self._rows = Rows.of(data.get_label(), data.get_weight(), self.n_classes)
+            self._data = weakref.ref(data)
+        return self._rows
+
+    def structure_of(self, iteration: int) -> RandomPartition:
+        """Return the structure of a round."""
+        if isinstance(self.structure, RandomPartition):
+            return self.structure
+        return self.structure.sample(self.first_round + iteration)
+
+    def gradient_and_curvature(
+        self, iteration: int, margins: FloatRows, rows: Rows
+    ) -> tuple[FloatRows, FloatRows]:
+        """Return gradient and curvature, (n, classes): written over in the next round."""
+        if margins.ndim != 2 or margins.shape[1] != self.n_classes:
+            raise StructureError(
+                f"structure covers {self.n_classes} classes but the booster gives margins of "
+                f"shape {margins.shape}; set num_class (num_class={self.n_classes}) and an "
+                "objective of many classes in its parameters"
+            )
+        if self._gradient.shape != margins.shape:
+            self._gradient, self._hessian = np.empty_like(margins), np.empty_like(margins)
+            self._losses = np.empty(len(margins), dtype=np.float32)
+        is_native = self.curvature == "native"
+        fused.gradient_and_curvature(
+            margins,
+            *rows,
+            self._layout or Layout.of(self.structure_of(iteration)),
+            curvature="bound" if is_native else self.curvature,
+            gradient=self._gradient,
+            hessian=self._hessian,
+            losses=self._losses,
+            n_threads=self.n_threads,
+        )
+        if is_native:
+            np.multiply(self._hessian, self._native_factor, out=self._hessian)
+        return self._gradient, self._hessian
+
+
+class MeanLoss:
+    """The mean structured cross-entropy of a booster's margins, weighted."""
+
+    name = "structured-log-loss"
+
+    def __init__(self, structure: RandomPartition) -> None:
+        if not isinstance(structure, RandomPartition):
+            raise StructureError(
+                "a metric needs one structure for all rounds, a RandomPartition, got "
+                f"{structure!r}; trivial(classes) gives plain log loss"
+            )
+        self._structure = structure
+
+    def __call__(self, margins: NDArray[Any], data: Any) -> float:
+        """Return the loss of the rows of a DMatrix or Dataset."""
+        labels, weights = Rows.of(data.get_label(), data.get_weight(), self._structure.n_classes)
+        layout = Layout.of(self._structure)
+        losses = fused.loss_and_gradient(
+            np.ascontiguousarray(margins), labels, layout, gradient=None
+        )
+        return float(np.average(losses.rows, weights=weights))
+
+
+def available_threads() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,62 @@
+"""Accuracy at the levels of a structure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from structent._typing import FloatArray
+from structent.metrics.blocks import at_level, predicted_blocks, weighted_partitions
+from structent.metrics.measure import Measure, mean_of, measured
+from structent.metrics.rows import Rows
+from structent.structure import Partition, RandomPartition
+
+
+def block_accuracy(
+    y_true: ArrayLike,
+    proba: ArrayLike,
+    structure: Partition | RandomPartition,
+    *,
+    level: str | None = None,
+    sample_weight: ArrayLike | None = None,
+    classes: Any = None,
+) -> float:
+    """Share of the rows whose most probable block holds the true class.
+
+    A block's probability is the sum over its classes, so that the predicted block need not hold
+    the predicted class. Of equally probable blocks the first is predicted.
+
+    Parameters
+    ----------
+    y_true, proba, sample_weight, classes
+        As in :func:`~structent.metrics.structured_log_loss`.
+    structure, level
+        As in :func:`~structent.metrics.block_log_loss`: the mean over the partitions of a level,
+        or plain accuracy of the classes where ``level`` is None.
+
+    Examples
+    --------
+    >>> from structent import hierarchy
+    >>> plants = hierarchy({"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)})
+    >>> block_accuracy(["oak"], [[0.3, 0.3, 0.4]], plants, level="level 1")  # a tree, with .6
+    1.0
+    >>> block_accuracy(["oak"], [[0.3, 0.3, 0.4]], plants)  # a rose, with .4
+    0.0
+    """
+    scored = at_level(structure, level)
+    measure = accuracy_measure(scored)
+    return measured([measure], scored.classes, y_true, proba, sample_weight, classes)[0]
+
+
+def accuracy_measure(structure: RandomPartition) -> Measure:
+    """Return the mean over rows and partitions of whether the predicted block is the true one."""
+
+    def hits(rows: Rows) -> FloatArray:
+        share = np.zeros(len(rows.codes))
+        for weight, partition in weighted_partitions(structure):
+            share += weight * predicted_blocks(rows, partition).is_hit
+        return share
+
+    return mean_of(hits)

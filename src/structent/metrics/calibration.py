@@ -1,0 +1,101 @@
+"""Calibration error at the levels of a structure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from structent._checks import checked_integer
+from structent._typing import FloatArray
+from structent.metrics.blocks import (
+    PredictedBlocks,
+    at_level,
+    predicted_blocks,
+    weighted_partitions,
+)
+from structent.metrics.measure import Measure, measured
+from structent.metrics.rows import Rows
+from structent.structure import Partition, RandomPartition
+
+N_BINS = 15
+
+
+def calibration_error(
+    y_true: ArrayLike,
+    proba: ArrayLike,
+    structure: Partition | RandomPartition,
+    *,
+    level: str | None = None,
+    n_bins: int = N_BINS,
+    sample_weight: ArrayLike | None = None,
+    classes: Any = None,
+) -> float:
+    """How far the confidence in the predicted block is from how often it is right.
+
+    The rows are sorted by the probability of their most probable block and cut into bins of equal
+    numbers of rows (to one). The error is the mean over the bins of the distance between mean
+    confidence and share of hits. It is above 0 by chance, too, the more so the fewer the rows:
+    compare it between models on the same rows.
+
+    Parameters
+    ----------
+    y_true, proba, classes
+        As in :func:`~structent.metrics.structured_log_loss`. Of a Dask array one confidence and
+        one hit for each row and partition come back, because they have to be sorted; never the
+        table.
+    structure, level
+        As in :func:`~structent.metrics.block_log_loss`.
+    n_bins
+        How many bins there are; as many as rows where these are fewer.
+    sample_weight
+        The weight of each row in the means, (n,). The bins hold equal numbers of rows all the
+        same, so that an integer weight is not quite a repeated row here.
+
+    Examples
+    --------
+    Three of four are right: with a confidence of .75 each there is no error, with 1 it is .25.
+
+    >>> from structent import trivial
+    >>> y_true, sides = ["heads", "heads", "heads", "tails"], trivial(["heads", "tails"])
+    >>> calibration_error(y_true, [[0.75, 0.25]] * 4, sides, n_bins=1)
+    0.0
+    >>> calibration_error(y_true, [[1.0, 0.0]] * 4, sides, n_bins=1)
+    0.25
+    """
+    scored = at_level(structure, level)
+    n_bins = checked_integer(n_bins, "n_bins", at_least=1, at_most=2**31)
+    measure = calibration_measure(scored, n_bins)
+    return measured([measure], scored.classes, y_true, proba, sample_weight, classes)[0]
+
+
+def calibration_measure(structure: RandomPartition, n_bins: int) -> Measure:
+    """Return the mean over partitions of the calibration error of their predicted blocks."""
+    counted = list(weighted_partitions(structure))
+
+    def of_rows(rows: Rows) -> tuple[FloatArray, list[PredictedBlocks]]:
+        return rows.weights, [predicted_blocks(rows, partition) for _, partition in counted]
+
+    def of_parts(parts: Sequence[tuple[FloatArray, list[PredictedBlocks]]]) -> float:
+        sample_weight = np.concatenate([weights for weights, _ in parts])
+        error = 0.0
+        for t, (weight, _) in enumerate(counted):
+            confidence = np.concatenate([blocks[t].confidence for _, blocks in parts])
+            is_hit = np.concatenate([blocks[t].is_hit for _, blocks in parts])
+            error += weight * _error_of_bins(confidence - is_hit, confidence, sample_weight, n_bins)
+        return error
+
+    return Measure(of_rows, of_parts)
+
+
+def _error_of_bins(
+    excess: FloatArray, confidence: FloatArray, sample_weight: FloatArray, n_bins: int
+) -> float:
+    """Return the weighted mean over bins of the absolute mean excess of confidence over hits."""
+    ascending = np.argsort(confidence, kind="stable")  # equal ones in the order of the rows
+    bins = np.array_split(ascending, min(n_bins, len(ascending)))
+    # A bin's weight times its mean is its sum.
+    sums = [abs(sample_weight[rows] @ excess[rows]) for rows in bins]
+    return float(sum(sums) / sample_weight.sum())

@@ -1,0 +1,121 @@
+"""Log loss under a structure, and at one of its levels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from structent._typing import FloatArray
+from structent.metrics.blocks import at_level, probability_of_true_block, weighted_partitions
+from structent.metrics.measure import Measure, mean_of, measured
+from structent.metrics.rows import Rows, checked_structure
+from structent.structure import Partition, RandomPartition
+
+
+def structured_log_loss(
+    y_true: ArrayLike,
+    proba: ArrayLike,
+    structure: RandomPartition,
+    *,
+    sample_weight: ArrayLike | None = None,
+    classes: Any = None,
+) -> float:
+    r"""Mean structured cross-entropy of the true labels, in nats.
+
+    .. math:: \frac{1}{n} \sum_i \sum_t w_t \, \bigl( -\log Q_i(B_t(y_i)) \bigr)
+
+    :math:`B_t(y)` is the block of partition t that holds y, and :math:`Q_i` sums the probabilities
+    of row i. Nothing is clipped: a true block to which a row gives probability 0 makes the loss
+    infinite.
+
+    Parameters
+    ----------
+    y_true
+        The label of each row, (n,), by name.
+    proba
+        The probabilities of the classes, (n, classes), each row summing to 1. Where this is a Dask
+        array its chunks are visited where they are, and only a few sums of each come back;
+        ``y_true`` and ``sample_weight`` may then be a Dask array or series, too.
+    structure
+        The random partition; its weights are :math:`w_t`.
+    sample_weight
+        The weight of each row in the mean, (n,); equal if None.
+    classes
+        The class of each column of ``proba``, e.g. the ``classes_`` of an estimator; those of the
+        structure, in its order, if None.
+
+    Examples
+    --------
+    Of the two partitions the first gives the true block .25 + .25, the second .25.
+
+    >>> from math import log
+    >>> from structent import hierarchy
+    >>> plants = hierarchy({"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)})
+    >>> loss = structured_log_loss(["oak"], [[0.25, 0.25, 0.5]], plants)
+    >>> round(loss / log(2), 6)  # in bits: (1 + 2) / 2
+    1.5
+    """
+    measure = log_loss_measure(checked_structure(structure))
+    return measured([measure], structure.classes, y_true, proba, sample_weight, classes)[0]
+
+
+def block_log_loss(
+    y_true: ArrayLike,
+    proba: ArrayLike,
+    structure: Partition | RandomPartition,
+    *,
+    level: str | None = None,
+    sample_weight: ArrayLike | None = None,
+    classes: Any = None,
+) -> float:
+    """Log loss of the blocks of a partition, or of a level of a structure, in nats.
+
+    That of a level is the mean over its partitions, in proportion to their weights.
+
+    Parameters
+    ----------
+    y_true, proba, sample_weight, classes
+        As in :func:`structured_log_loss`; an impossible true block makes the loss infinite here,
+        too.
+    structure
+        A partition, or a random partition of which ``level`` is scored.
+    level
+        The name of a level of the structure, see ``structure.levels``. If None, the classes
+        themselves are scored, which is plain log loss.
+
+    Examples
+    --------
+    >>> from math import log
+    >>> from structent import hierarchy
+    >>> plants = hierarchy({"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)})
+    >>> proba = [[0.25, 0.25, 0.5]]
+    >>> round(block_log_loss(["oak"], proba, plants, level="level 1") / log(2), 6)
+    1.0
+    >>> round(block_log_loss(["oak"], proba, plants) / log(2), 6)
+    2.0
+    """
+    return structured_log_loss(
+        y_true, proba, at_level(structure, level), sample_weight=sample_weight, classes=classes
+    )
+
+
+def log_loss_measure(structure: RandomPartition) -> Measure:
+    """Return the mean over rows of the structured cross-entropy."""
+
+    def losses(rows: Rows) -> FloatArray:
+        return structured_losses(rows, structure)
+
+    return mean_of(losses)
+
+
+def structured_losses(rows: Rows, structure: RandomPartition) -> FloatArray:
+    """Return the structured cross-entropy of each row, (n,)."""
+    losses = np.zeros(len(rows.codes))
+    for weight, partition in weighted_partitions(structure):
+        # All classes in one block have probability 1, whatever the sum of a row was rounded to.
+        if partition.n_blocks > 1:
+            with np.errstate(divide="ignore"):  # -log 0 is infinite, and so is the loss
+                losses -= weight * np.log(probability_of_true_block(rows, partition))
+    return losses

@@ -1,0 +1,177 @@
+"""One table of how good predictions are at every level of a structure."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from structent._typing import FloatArray
+from structent.metrics.accuracy import accuracy_measure
+from structent.metrics.against_prior import checked_prior, skill_measure
+from structent.metrics.calibration import N_BINS, calibration_measure
+from structent.metrics.distance import distance_measure, severity_measure
+from structent.metrics.log_loss import log_loss_measure
+from structent.metrics.measure import Measure, measured
+from structent.metrics.rows import checked_structure
+from structent.structure import RandomPartition, trivial
+from structent.structure.levels import CLASS_LEVEL
+
+_LONGEST_LEVEL = 24
+
+
+@dataclass(frozen=True)
+class LevelScores:
+    """The scores at one level, each the mean over the level's partitions.
+
+    Attributes
+    ----------
+    level
+        The name of the level.
+    n_blocks
+        How many blocks it has; the most that one of its partitions has, where they differ.
+    log_loss, accuracy, calibration_error, skill
+        As :func:`~structent.metrics.block_log_loss`, :func:`~structent.metrics.block_accuracy`,
+        :func:`~structent.metrics.calibration_error` and :func:`~structent.metrics.skill` give them.
+    """
+
+    level: str
+    n_blocks: int
+    log_loss: float
+    accuracy: float
+    calibration_error: float
+    skill: float
+
+
+@dataclass(frozen=True)
+class LevelReport:
+    """Scores at every level, and of the structure as a whole; prints as a table.
+
+    Attributes
+    ----------
+    rows
+        The scores of each level, the coarsest first.
+    n
+        How many rows were scored.
+    structured_log_loss, skill, mistake_severity, average_distance
+        The scores of the whole structure, as the functions of these names give them.
+    """
+
+    rows: tuple[LevelScores, ...]
+    n: int
+    structured_log_loss: float
+    skill: float
+    mistake_severity: float
+    average_distance: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain dictionaries, lists, strings and numbers."""
+        content = asdict(self)
+        content["rows"] = list(content["rows"])
+        return content
+
+    def __str__(self) -> str:
+        names = [_cut(row.level) for row in self.rows]
+        width = max(map(len, ["level", *names]))
+        lines = [f"{'level':<{width}}  blocks  log loss  accuracy  calibration error    skill"]
+        lines += [
+            f"{name:<{width}}  {row.n_blocks:6}  {row.log_loss:z8.4f}  {row.accuracy:8.4f}  "
+            f"{row.calibration_error:17.4f}  {row.skill:z7.4f}"
+            for name, row in zip(names, self.rows, strict=True)
+        ]
+        lines += [
+            "",
+            f"structured log loss  {self.structured_log_loss:z8.4f}  nats, over {self.n:,} rows",
+            f"skill                {self.skill:z8.4f}  of the loss of the class prior saved",
+            f"mistake severity     {self.mistake_severity:8.4f}  distance, over the mistakes",
+            f"average distance     {self.average_distance:8.4f}  distance, over all rows",
+        ]
+        return "\n".join(lines)
+
+
+def level_report(
+    y_true: ArrayLike,
+    proba: ArrayLike,
+    structure: RandomPartition,
+    *,
+    prior: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    classes: Any = None,
+) -> LevelReport:
+    """Scores at every level of a structure, from the coarsest to the classes themselves.
+
+    Everything comes from one pass over the rows, so that a Dask array is computed once.
+
+    Parameters
+    ----------
+    y_true, proba, structure, sample_weight, classes
+        As in :func:`~structent.metrics.structured_log_loss`. The classes have a row of their own
+        even where the structure lacks the singletons.
+    prior
+        What the skill is measured against, as in :func:`~structent.metrics.skill`.
+
+    Examples
+    --------
+    >>> from structent import hierarchy
+    >>> plants = hierarchy({"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)})
+    >>> proba = [[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.0, 1.0], [0.25, 0.25, 0.5]]
+    >>> print(level_report(["oak", "oak", "rose", "rose"], proba, plants))
+    level    blocks  log loss  accuracy  calibration error    skill
+    level 1       2    0.2452    0.7500             0.1875   0.6462
+    class         3    0.6931    0.7500             0.3750   0.0000
+    <BLANKLINE>
+    structured log loss    0.4692  nats, over 4 rows
+    skill                  0.3231  of the loss of the class prior saved
+    mistake severity       1.0000  distance, over the mistakes
+    average distance       0.2500  distance, over all rows
+    """
+    structure = checked_structure(structure)
+    known = structure.classes
+    if prior is not None:
+        prior = checked_prior(prior, structure, classes)
+    levels = _levels(structure)
+    of_whole = _measures_of_whole(structure, prior)
+    of_levels = [_measures_of_level(level, prior) for _, level in levels]
+    count = Measure(lambda rows: len(rows.codes), sum)
+    measures = [count, *(m for named in (of_whole, *of_levels) for m in named.values())]
+    values = iter(measured(measures, known, y_true, proba, sample_weight, classes))
+    n = int(next(values))
+    whole = {name: next(values) for name in of_whole}
+    rows = [
+        LevelScores(
+            name, max(map(len, level.partitions)), **{score: next(values) for score in scores}
+        )
+        for (name, level), scores in zip(levels, of_levels, strict=True)
+    ]
+    return LevelReport(tuple(rows), n, **whole)
+
+
+def _levels(structure: RandomPartition) -> list[tuple[str, RandomPartition]]:
+    """Return each level by itself, and the classes as the last in any case."""
+    levels = [(name, structure.level(name)) for name in structure.levels]
+    if not any(partition.is_singletons for partition in structure.partitions):
+        levels.append((CLASS_LEVEL, trivial(structure.classes)))
+    return levels
+
+
+def _measures_of_whole(structure: RandomPartition, prior: FloatArray | None) -> dict[str, Measure]:
+    return {
+        "structured_log_loss": log_loss_measure(structure),
+        "skill": skill_measure(structure, prior),
+        "mistake_severity": severity_measure(structure),
+        "average_distance": distance_measure(structure, 1),
+    }
+
+
+def _measures_of_level(level: RandomPartition, prior: FloatArray | None) -> dict[str, Measure]:
+    return {
+        "log_loss": log_loss_measure(level),
+        "accuracy": accuracy_measure(level),
+        "calibration_error": calibration_measure(level, N_BINS),
+        "skill": skill_measure(level, prior),
+    }
+
+
+def _cut(level: str) -> str:
+    return level if len(level) <= _LONGEST_LEVEL else level[: _LONGEST_LEVEL - 3] + "..."
