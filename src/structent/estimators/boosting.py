@@ -42,9 +42,10 @@ class StructuredBoostingClassifier(
         A random partition or a sampler of the classes, matched to the labels by value; plain log
         loss if None. Classes without a row get a column, too.
     weights
-        None keeps the structure's own weights, an array replaces them, and "auto" chooses the
-        weight of the singletons by cross-validation among a few, no structure among them, so that
-        a wrong structure costs little more than time. See ``weights_``.
+        None keeps the structure's own weights, a number is the weight of the singletons (1 for
+        plain log loss), an array replaces them all, and "auto" chooses the weight of the singletons
+        by cross-validation among a few, no structure among them, so that a wrong structure costs
+        little more than time. See ``weights_``.
     n_estimators
         The most rounds there may be.
     learning_rate, max_depth, min_child_weight, reg_lambda
@@ -62,8 +63,9 @@ class StructuredBoostingClassifier(
         "fisher".
     split_search
         "full" searches splits on the whole gradient. "structured" searches on its sums over the
-        blocks of a partition, drawn in every round from the structure as given, whatever
-        ``weights`` says: faster where classes are many. Needs XGBoost 3.2 and vector leaves.
+        blocks of a partition, drawn in every round from the structure by its own weights (those of
+        ``weights="auto"`` if chosen): faster where classes are many. With ``weights=1`` the loss is
+        plain, and splits alone know the structure. Needs XGBoost 3.2 and vector leaves.
     early_stopping_rounds
         Training ends after this many rounds without a better validation log loss, and keeps the
         best round. With None all rounds are trained, on all rows.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -31,7 +32,8 @@ def chosen_structure(
 ) -> Structure | None:
     """Return the estimator's structure with the weights that its parameter ``weights`` asks for.
 
-    ``None`` keeps the structure's own weights, and an array replaces them. ``"auto"`` tries the
+    ``None`` keeps the structure's own weights, a number is the weight of the singletons (1 for
+    plain log loss), an array replaces them all. ``"auto"`` tries the
     singleton weights 1 (no structure), .7, .4 and .1 by 3-fold cross-validation on the rows given,
     the other partitions in proportion, and takes the one of least held-out log loss. The labels
     are rated class by class, whatever the structure: a wrong one loses to none at all. It costs
@@ -54,9 +56,12 @@ def chosen_structure(
     if isinstance(weights, str):
         if weights != "auto":
             raise StructureError(
-                f"weights must be None, 'auto' or one number a partition, got {weights!r}"
+                "weights must be None, 'auto', the weight of the singletons or one number a "
+                f"partition, got {weights!r}"
             )
         return None if structure is None else _cross_validated(estimator, X, y, sample_weight)
+    if isinstance(weights, Real) and not isinstance(weights, bool) and structure is not None:
+        return _adjustable(structure, "a number as weights").with_singleton_weight(float(weights))
     if not isinstance(structure, RandomPartition):
         given = "no structure" if structure is None else type(structure).__name__
         raise StructureError(
@@ -82,12 +87,8 @@ def _cross_validated(
     structure = checked_structure(estimator.structure)
     if all(partition.is_singletons for partition in _first(structure).partitions):
         return structure
-    if not isinstance(structure, _WithSingletonWeight):
-        raise StructureError(
-            "weights='auto' needs a structure with the method with_singleton_weight, got "
-            f"{type(structure).__name__}; leave weights at None to use it as it is"
-        )
-    candidates = [structure.with_singleton_weight(weight) for weight in SINGLETON_WEIGHTS]
+    adjustable = _adjustable(structure, "weights='auto'")
+    candidates = [adjustable.with_singleton_weight(weight) for weight in SINGLETON_WEIGHTS]
     if hasattr(features, "tocsr"):
         features = features.tocsr()  # not every sparse format can be indexed
     weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
@@ -99,6 +100,15 @@ def _cross_validated(
         model = clone(estimator).set_params(structure=candidate, weights=None, random_state=seed)
         losses.append(sum(_held_out_loss(model, features, y, weights, *fold) for fold in folds))
     return candidates[int(np.argmin(losses))]
+
+
+def _adjustable(structure: Any, asked: str) -> _WithSingletonWeight:
+    if not isinstance(structure, _WithSingletonWeight):
+        raise StructureError(
+            f"{asked} needs a structure with the method with_singleton_weight, got "
+            f"{type(structure).__name__}; leave weights at None to use it as it is"
+        )
+    return structure
 
 
 def _folds(

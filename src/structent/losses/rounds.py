@@ -29,13 +29,16 @@ class Rows(NamedTuple):
     @classmethod
     def of(cls, labels: NDArray[Any], weights: NDArray[Any] | None, n_classes: int) -> Rows:
         """Return the rows of a booster's data, which holds class indices as floats."""
-        as_index = np.asarray(labels).astype(np.int64)
-        wrong = np.flatnonzero((as_index != labels) | (as_index < 0) | (as_index >= n_classes))
+        given = np.asarray(labels)
+        # Compared before the conversion, which NaN would not survive.
+        is_class = (given >= 0) & (given < n_classes) & (given == np.floor(given))
+        wrong = np.flatnonzero(~is_class)
         if len(wrong):
             raise LabelError(
                 f"labels must be class indices between 0 and {n_classes - 1}, got "
-                f"{labels[wrong[0]]} in row {wrong[0]}; structure.encode(labels) gives them"
+                f"{given[wrong[0]]} in row {wrong[0]}; structure.encode(labels) gives them"
             )
+        as_index = given.astype(np.int64)
         if weights is None or len(weights) == 0:
             return cls(as_index, np.ones(len(as_index), dtype=np.float32))
         return cls(as_index, np.asarray(weights, dtype=np.float32))
@@ -107,8 +110,7 @@ class Rounds:
         if margins.ndim != 2 or margins.shape[1] != self.n_classes:
             raise StructureError(
                 f"structure covers {self.n_classes} classes but the booster gives margins of "
-                f"shape {margins.shape}; set num_class (num_class={self.n_classes}) and an "
-                "objective of many classes in its parameters"
+                f"shape {margins.shape}; set num_class={self.n_classes} in its parameters"
             )
         if self._gradient.shape != margins.shape:
             self._gradient, self._hessian = np.empty_like(margins), np.empty_like(margins)

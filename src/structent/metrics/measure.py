@@ -79,7 +79,7 @@ def _of_dask_chunks(
 ) -> list[Any]:
     """Return what a function makes of each chunk of rows, computed where the chunks are."""
     dask = load_optional("dask", extra="dask", purpose="A metric of a Dask array")
-    table = _as_dask_array(proba)
+    table = proba.to_dask_array() if hasattr(proba, "to_dask_array") else proba
     if table.ndim != 2:
         raise StructureError(f"proba must have 2 axes, rows and classes, got {table.ndim}")
     table = table.rechunk({1: -1})
@@ -94,11 +94,6 @@ def _of_dask_chunks(
     return list(dask.compute(*map(visit, map(leaf, labels), tables, map(leaf, weights))))
 
 
-def _as_dask_array(collection: Any) -> Any:
-    """Return a Dask array as it is, a Dask series or dataframe as an array of its partitions."""
-    return collection.to_dask_array() if hasattr(collection, "to_dask_array") else collection
-
-
 def _in_chunks(
     values: Any, name: str, rows: tuple[float, ...], local: Callable[[Any], Any]
 ) -> list[Any]:
@@ -106,19 +101,19 @@ def _in_chunks(
 
     A column that is not of Dask is made a sequence with ``local`` and cut.
     """
-    n = sum(rows)  # NaN where Dask does not know
     if not hasattr(values, "dask"):
         return _slices(local(values), name, rows)
-    column = _as_dask_array(values)
-    if column.shape == (n,):
-        column = column.rechunk((rows,))
+    # A series has no rechunk(): the lengths of its partitions are never known.
+    if hasattr(values, "rechunk") and values.shape == (sum(rows),):
+        values = values.rechunk((rows,))
     # Chunks of unknown length can be matched by number alone; each pair is checked when visited.
-    if column.ndim != 1 or column.numblocks[0] != len(rows):
+    chunks = list(np.ravel(values.to_delayed()))
+    if len(chunks) != len(rows):
         raise StructureError(
-            f"{name} must have one entry for each row of proba, in chunks like its {len(rows)}, "
-            f"got shape {column.shape} in {column.numblocks[0]} chunks"
+            f"{name} must have as many rows as proba, or as many chunks, which are {len(rows)}, "
+            f"got {len(chunks)} chunks; rechunk() or repartition() one of them"
         )
-    return list(column.to_delayed().ravel())
+    return chunks
 
 
 def _slices(values: Any, name: str, rows: tuple[float, ...]) -> list[Any]:

@@ -1,0 +1,92 @@
+"""Log loss under a structure and at its levels."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import log_loss
+
+from structent import Partition, hierarchy, trivial
+from structent.metrics import block_log_loss, structured_log_loss
+from tests.metrics.problems import (
+    block_with,
+    mean_over_level,
+    probability,
+    random_rows,
+    scored_rows,
+)
+
+
+def slow_log_loss(y_true, proba, partition):
+    losses = []
+    for label, row in zip(y_true, proba, strict=True):
+        q = probability(block_with(label, partition), row, partition.classes)
+        losses.append(np.inf if q == 0 else -np.log(q))
+    return np.mean(losses)
+
+
+@given(scored_rows())
+def test_the_structured_loss_is_that_of_the_definition(problem):
+    structure, y_true, proba = problem
+    expected = sum(
+        weight * slow_log_loss(y_true, proba, partition)
+        for weight, partition in zip(structure.weights, structure.partitions, strict=True)
+        if weight > 0
+    )
+    found = structured_log_loss(y_true, proba, structure)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@given(scored_rows(), st.data())
+def test_the_loss_of_a_level_is_the_mean_over_its_partitions(problem, data):
+    structure, y_true, proba = problem
+    level = data.draw(st.sampled_from(list(structure.levels)))
+    expected = mean_over_level(structure, level, lambda p: slow_log_loss(y_true, proba, p))
+    found = block_log_loss(y_true, proba, structure, level=level)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@given(scored_rows())
+def test_the_loss_of_a_partition_is_that_of_its_blocks(problem):
+    structure, y_true, proba = problem
+    partition = structure.partitions[0]
+    found = block_log_loss(y_true, proba, partition)
+    expected = slow_log_loss(y_true, proba, partition)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_without_structure_it_is_the_log_loss_of_scikit_learn(weighted):
+    structure = trivial(["apr", "aug", "dec"])  # sorted, as scikit-learn takes columns to be
+    y_true, proba, weights = random_rows(structure, 50)
+    weights = weights if weighted else None
+    expected = log_loss(y_true, proba, sample_weight=weights)
+    found = structured_log_loss(y_true, proba, structure, sample_weight=weights)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_without_a_level_the_classes_are_scored_whatever_the_structure():
+    plants = hierarchy({"maple": ("tree",), "oak": ("tree",), "rose": ("flower",)})
+    y_true, proba, _ = random_rows(plants, 50)
+    expected = log_loss(y_true, proba)
+    np.testing.assert_allclose(block_log_loss(y_true, proba, plants), expected, rtol=1e-12)
+
+
+def test_a_true_block_without_probability_makes_the_loss_infinite():
+    halves = Partition.from_blocks([["a", "b"], ["c"]])
+    assert block_log_loss(["c", "a"], [[0.5, 0.5, 0.0]] * 2, halves) == np.inf
+    assert block_log_loss(["b", "a"], [[1.0, 0.0, 0.0]] * 2, halves) == 0.0
+
+
+def test_a_row_without_weight_counts_nothing_even_where_its_loss_is_infinite():
+    sides = trivial(["heads", "tails"])
+    loss = structured_log_loss(
+        ["heads", "tails"], [[0.5, 0.5], [1.0, 0.0]], sides, sample_weight=[1.0, 0.0]
+    )
+    np.testing.assert_allclose(loss, np.log(2), rtol=1e-15)
+
+
+def test_all_classes_in_one_block_lose_nothing_however_a_row_was_rounded():
+    everything = Partition.from_blocks([["a", "b", "c"]])
+    proba = np.full((4, 3), 1 / 3, dtype=np.float32)
+    assert block_log_loss(["a", "b", "c", "a"], proba, everything) == 0.0
