@@ -2,9 +2,16 @@
 
 import importlib.util
 
+_FRAMEWORKS = ("torch", "keras", "jax", "xgboost", "lightgbm")
+_NEEDS = {
+    **{name: (f"src/structent/losses/{name}*", f"tests/losses/*{name}*") for name in _FRAMEWORKS},
+    "sklearn": ("src/structent/estimators*", "tests/estimators*"),
+    "dask": ("src/structent/estimators/dask*", "tests/estimators/test_dask*"),
+}
+
 collect_ignore_glob = [
     pattern
-    for framework in ("torch", "keras", "jax")
-    if importlib.util.find_spec(framework) is None
-    for pattern in (f"src/structent/losses/{framework}*", f"tests/losses/*{framework}*")
+    for package, patterns in _NEEDS.items()
+    if importlib.util.find_spec(package) is None
+    for pattern in patterns
 ]

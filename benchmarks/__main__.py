@@ -16,9 +16,18 @@ from datetime import UTC, datetime  # noqa: E402
 from importlib.metadata import version  # noqa: E402
 from pathlib import Path  # noqa: E402
 
-from benchmarks import jax_losses, losses, structures  # noqa: E402
+from benchmarks import (  # noqa: E402
+    boosting,
+    jax_losses,
+    linear,
+    losses,
+    quality,
+    structures,
+)
 
-VERSIONS = ("numpy", "scipy", "numba", "torch", "keras", "jax")
+VERSIONS = (
+    "numpy", "scipy", "numba", "torch", "keras", "jax", "scikit-learn", "xgboost", "lightgbm",
+)  # fmt: skip
 RESULTS = Path(__file__).parent / "RESULTS.md"
 
 
@@ -33,10 +42,11 @@ def report() -> str:
         f"{datetime.now(UTC):%Y-%m-%d}, {_machine()}, Python {platform.python_version()}, "
         + ", ".join(f"{name} {version(name)}" for name in VERSIONS),
     ]
-    for module in (structures, losses, jax_losses):
+    for module in (structures, losses, jax_losses, boosting, linear):
         lines += ["", f"## {module.TITLE}", "", "| case | structent | baseline | ratio |"]
         lines += ["|---|---|---|---|"]
         lines += ["| " + " | ".join(row) + " |" for row in module.rows()]
+    lines += ["", f"## {quality.TITLE}", *quality.tables()]
     return "\n".join(lines) + "\n"
 
 

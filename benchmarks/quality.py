@@ -27,6 +27,7 @@ import polars as pl
 from structent import LabelGraph, SpanningTreePartitions, circular, trivial
 from structent.estimators.boosting import StructuredBoostingClassifier
 
+TITLE = "Does the structure help? Test log loss on California's daily weather"
 KEPT = Path(__file__).parent / "quality.jsonl"
 FEATURES = ["PRCP", "TMAX", "TMIN"]
 N_TEST, N_VALIDATION, N_TRIALS = 25_000, 5_000, 5

@@ -94,6 +94,7 @@ def test_columns_are_matched_by_the_classes_given(decide):
 def test_the_classes_come_as_an_array_of_their_own_kind():
     assert minimum_risk([[0.0, 1.0]], trivial([3, 5])).dtype.kind == "i"
     assert minimum_risk([[0.0, 1.0]], trivial(["a", "b"])).dtype.kind == "U"
+    assert minimum_risk([[0.0, 1.0]], trivial(["a", "a\0"])).tolist() == ["a\0"]
     pairs = trivial([("hot", 1), ("hot", 2)])
     assert minimum_risk([[0.0, 1.0]], pairs).tolist() == [("hot", 2)]
 

@@ -31,6 +31,14 @@ def test_every_public_name_is_there_and_documented():
         assert getattr(structent, name).__doc__
 
 
+@pytest.mark.requires("sklearn")
+def test_the_estimators_are_loaded_when_asked_for():
+    assert structent.StructuredBoostingClassifier.__doc__
+    assert structent.StructuredLogisticRegression.__doc__
+    with pytest.raises(AttributeError, match="has no attribute 'StructuredForest'"):
+        structent.StructuredForest  # noqa: B018  asking is all
+
+
 def test_the_version_is_that_of_the_project():
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
     assert structent.__version__ == project["version"]

@@ -1,6 +1,8 @@
 """structent: classifiers that know how their labels are related."""
 
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
 from structent.entropy import (
     conditional_structured_entropy,
@@ -27,6 +29,10 @@ from structent.structure import (
     ordinal,
     trivial,
 )
+
+if TYPE_CHECKING:
+    from structent.estimators import StructuredBoostingClassifier as StructuredBoostingClassifier
+    from structent.estimators import StructuredLogisticRegression as StructuredLogisticRegression
 
 __version__ = version("structent")
 
@@ -55,3 +61,13 @@ __all__ = [
     "structured_relative_entropy",
     "trivial",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the estimators, and scikit-learn with them, when they are first asked for.
+
+    They are not in ``__all__``, so that ``from structent import *`` works without scikit-learn.
+    """
+    if name in ("StructuredBoostingClassifier", "StructuredLogisticRegression"):
+        return getattr(import_module("structent.estimators"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

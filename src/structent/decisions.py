@@ -16,7 +16,7 @@ from structent.errors import StructureError
 from structent.metrics.blocks import block_probabilities, weighted_partitions
 from structent.metrics.rows import checked_columns, checked_proba, checked_structure
 from structent.structure import Partition, RandomPartition
-from structent.structure.labels import as_classes, plain_values
+from structent.structure.labels import as_classes, label_array, plain_values
 from structent.structure.levels import CLASS_LEVEL
 
 ALL_CLASSES = "all classes"
@@ -67,7 +67,7 @@ def minimum_risk(
     if isinstance(cost, RandomPartition):
         columns = checked_columns(classes, cost.classes)
         table = checked_proba(proba, cost.n_classes, columns)
-        return _as_array(cost.classes)[_least(_structured_risk(table, cost), table)]
+        return label_array(cost.classes)[_least(_structured_risk(table, cost), table)]
     costs = _checked_costs(cost)
     labels = _checked_names(classes, len(costs))
     table = checked_proba(proba, len(costs), None)
@@ -264,11 +264,4 @@ def _checked_names(classes: Any, n_classes: int) -> NDArray[Any]:
         raise StructureError(
             f"classes must be one for each of the {n_classes} columns of cost, got {len(names)}"
         )
-    return _as_array(names)
-
-
-def _as_array(classes: tuple[Label, ...]) -> NDArray[Any]:
-    """Return labels as an array, of objects where they are tuples or mixed."""
-    if len({type(label) for label in classes}) == 1 and not isinstance(classes[0], tuple):
-        return np.array(classes)
-    return np.fromiter(classes, dtype=object, count=len(classes))
+    return label_array(names)

@@ -1,3 +1,5 @@
+import itertools
+
 import lightgbm
 import numpy as np
 import pytest
@@ -74,7 +76,7 @@ def test_training_lowers_the_structured_loss_also_where_values_are_missing():
         callbacks=[lightgbm.record_evaluation(results)],
     )  # fmt: skip
     losses = results["train"]["structured-log-loss"]
-    assert all(later < earlier for earlier, later in zip(losses, losses[1:], strict=False))
+    assert all(later < earlier for earlier, later in itertools.pairwise(losses))
 
 
 def test_the_scikit_learn_estimator_trains_the_same_trees():

@@ -1,4 +1,5 @@
 import copy
+import itertools
 import pickle
 
 import numpy as np
@@ -102,7 +103,7 @@ def test_training_lowers_the_structured_loss_also_where_values_are_missing(trees
         custom_metric=structured_metric(MONTHS), evals_result=results, verbose_eval=False,
     )  # fmt: skip
     losses = results["train"]["structured-log-loss"]
-    assert all(later < earlier for earlier, later in zip(losses, losses[1:], strict=False))
+    assert all(later < earlier for earlier, later in itertools.pairwise(losses))
 
 
 @TREES
@@ -288,7 +289,7 @@ def test_an_old_xgboost_is_told_of(monkeypatch):
 def test_labels_that_are_no_class_are_named():
     margins = np.zeros((2, 12), dtype=np.float32)
     for label in (12, -1, 0.5, np.nan):
-        with pytest.raises(LabelError, match="between 0 and 11, got .* in row 1"):
+        with pytest.raises(LabelError, match=r"between 0 and 11, got .* in row 1"):
             structured_objective(MONTHS)(np.array([0, label]), margins)
 
 
@@ -300,7 +301,7 @@ def test_margins_of_another_width_are_refused():
 
 
 def test_wrong_arguments_are_refused():
-    with pytest.raises(StructureError, match="curvature must be one of 'bound', .*, got 'exact'"):
+    with pytest.raises(StructureError, match=r"curvature must be one of 'bound', .*, got 'exact'"):
         structured_objective(MONTHS, curvature="exact")
     with pytest.raises(StructureError, match="RandomPartition or a sampler, got 'months'"):
         structured_objective("months")

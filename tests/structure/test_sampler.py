@@ -87,6 +87,21 @@ def test_a_fixed_structure_is_the_same_at_every_iteration():
     assert all(sampler.sample(i) is months for i in range(3))
 
 
+def test_another_singleton_weight_keeps_the_partitions_drawn():
+    sampler = SpanningTreePartitions(catalog.us_states(), 7, 0.25, seed=11)
+    again = sampler.with_singleton_weight(0.6)
+    assert again.sample(5).weights.tolist() == [0.4, 0.6]
+    assert again.sample(5).partitions == sampler.sample(5).partitions
+    with pytest.raises(StructureError, match="singleton_weight must be between 0 and 1, got 2"):
+        sampler.with_singleton_weight(2)
+
+
+def test_a_fixed_structure_takes_another_singleton_weight():
+    again = FixedStructure(catalog.months()).with_singleton_weight(0.4)
+    assert isinstance(again, FixedStructure)
+    assert again.sample(0).weights.round(9).tolist() == [0.2, 0.2, 0.2, 0.4]
+
+
 def test_both_samplers_follow_the_protocol():
     assert isinstance(FixedStructure(catalog.months()), PartitionSampler)
     assert isinstance(SpanningTreePartitions(catalog.us_states(), 7, 0.5), PartitionSampler)

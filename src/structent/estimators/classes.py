@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from structent._typing import IndexArray
 from structent.errors import LabelError, StructureError
 from structent.structure import PartitionSampler, RandomPartition, trivial
-from structent.structure.labels import class_indices
+from structent.structure.labels import class_indices, label_array
 
 Structure: TypeAlias = RandomPartition | PartitionSampler
 
@@ -56,7 +56,7 @@ class Classes:
     @classmethod
     def of_structure(cls, structure: Structure) -> Classes:
         """Return the classes of a structure, those without a row of their own among them."""
-        values = _as_array(structure.classes)
+        values = label_array(structure.classes)
         columns = _sorting_order(values)
         return cls(structure, structure.classes, values[columns], columns)
 
@@ -98,15 +98,6 @@ def check_two_classes(labels: NDArray[Any]) -> None:
             f"y must hold two classes or more, got {len(present)} class: {present.tolist()}; "
             "there is nothing to tell apart"
         )
-
-
-def _as_array(classes: tuple[Any, ...]) -> NDArray[Any]:
-    """Return the classes as a one-dimensional array, of objects where they are tuples or mixed."""
-    if len({type(label) for label in classes}) == 1 and not isinstance(classes[0], tuple):
-        return np.array(classes)
-    values = np.empty(len(classes), dtype=object)
-    values[:] = classes
-    return values
 
 
 def _sorting_order(values: NDArray[Any]) -> IndexArray:

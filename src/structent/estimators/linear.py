@@ -54,8 +54,8 @@ class StructuredLogisticRegression(
         How the classes are related; None for no structure. It must be fixed: a sampler's
         partitions change with every iteration, which L-BFGS cannot follow.
     weights
-        None for the structure's own weights, one number a partition for others, or ``"auto"`` to
-        choose the weight of the singletons by cross-validation
+        None for the structure's own weights, a number for that of the singletons, one number a
+        partition for all, or ``"auto"`` to choose that of the singletons by cross-validation
         (:func:`~structent.estimators.weights.chosen_structure`).
     C
         The inverse strength of the penalty on the coefficients; intercepts have none.
@@ -101,8 +101,8 @@ class StructuredLogisticRegression(
         self,
         structure: RandomPartition | None = None,
         *,
-        weights: ArrayLike | str | None = None,
-        C: float = 1.0,  # noqa: N803  scikit-learn's name
+        weights: ArrayLike | float | str | None = None,
+        C: float = 1.0,
         tol: float = 1e-4,
         max_iter: int = 200,
         class_weight: Mapping[Any, float] | str | None = None,
@@ -118,12 +118,7 @@ class StructuredLogisticRegression(
         self.warm_start = warm_start
         self.random_state = random_state
 
-    def fit(
-        self,
-        X: Any,  # noqa: N803  scikit-learn's name
-        y: Any,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to features, (n, features), and labels, (n,)."""
         self._check_parameters()
         features, labels = validate_data(self, X, y, ensure_min_samples=2, **_FEATURES)
@@ -143,26 +138,26 @@ class StructuredLogisticRegression(
         self.intercept_ = intercept[classes.columns].astype(features.dtype)
         return self
 
-    def decision_function(self, X: Any) -> NDArray[Any]:  # noqa: N803  scikit-learn's name
+    def decision_function(self, X: Any) -> NDArray[Any]:
         """Return the logits, (n, classes), but of two classes the log odds of the second, (n,)."""
         logits = self._logits(X)
         return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
 
-    def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803  scikit-learn's name
+    def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row, (n,)."""
         best = self._logits(X).argmax(axis=1)
         predicted: NDArray[Any] = self.classes_[best]
         return predicted
 
-    def predict_proba(self, X: Any) -> NDArray[Any]:  # noqa: N803  scikit-learn's name
+    def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return the probabilities of the classes, (n, classes)."""
         return softmax(self._logits(X), axis=1)
 
-    def predict_log_proba(self, X: Any) -> NDArray[Any]:  # noqa: N803  scikit-learn's name
+    def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """Return the logarithms of the probabilities, exact where those underflow."""
         return log_softmax(self._logits(X), axis=1)
 
-    def predict_level(self, X: Any, level: str) -> NDArray[np.str_]:  # noqa: N803  scikit-learn's name
+    def predict_level(self, X: Any, level: str) -> NDArray[np.str_]:
         """Return the name of the most probable block of a level for each row, (n,).
 
         See :func:`~structent.estimators.levels.predicted_blocks`.
@@ -225,7 +220,7 @@ class StructuredLogisticRegression(
         minimum: FloatArray = result.x
         return minimum
 
-    def _logits(self, X: Any) -> NDArray[Any]:  # noqa: N803  scikit-learn's name
+    def _logits(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
         features = validate_data(self, X, reset=False, **_FEATURES)
         logits: NDArray[Any] = features @ self.coef_.T + self.intercept_

@@ -48,7 +48,7 @@ class LinearObjective:
 
     def __init__(
         self,
-        X: Any,  # noqa: N803  scikit-learn's name
+        X: Any,
         labels: IndexArray,
         row_weights: FloatArray,
         layout: Layout,

@@ -29,9 +29,34 @@ def log_prior(rows: TrainingRows, n_classes: int) -> FloatArray:
 
     With the half even a class without rows has a finite start.
     """
-    counts = np.bincount(rows.labels, weights=rows.weights, minlength=n_classes)
-    prior: FloatArray = np.log((counts + 0.5) / (counts.sum() + 0.5 * n_classes))
+    return log_prior_of_totals(class_totals(rows.labels, rows.weights, n_classes))
+
+
+def log_prior_of_totals(totals: FloatArray) -> FloatArray:
+    """Return the same from the total weight of each class, (classes,)."""
+    prior: FloatArray = np.log((totals + 0.5) / (totals.sum() + 0.5 * len(totals)))
     return prior
+
+
+def class_totals(labels: IndexArray, weights: FloatArray, n_classes: int) -> FloatArray:
+    """Return the total weight of the rows of each class, (classes,)."""
+    return np.bincount(labels, weights=weights, minlength=n_classes).astype(np.float64)
+
+
+def checked_weights(weights: Any, n_rows: int) -> FloatArray:
+    """Return the weights of a chunk of the rows, all 1 if None; they may all be 0."""
+    if weights is None:
+        return np.ones(n_rows)
+    checked = np.asarray(weights, dtype=np.float64)
+    if checked.shape != (n_rows,):
+        raise StructentError(
+            "sample_weight must have the same rows as y in every chunk, got chunks of "
+            f"{len(checked)} and {n_rows}; make both from one table"
+        )
+    wrong = checked[~((checked >= 0) & np.isfinite(checked))]
+    if len(wrong):
+        raise StructentError(f"sample_weight must be finite and not negative, got {wrong[0]}")
+    return checked
 
 
 def held_back(labels: IndexArray, fraction: float, rng: np.random.RandomState) -> NDArray[np.bool_]:
@@ -57,21 +82,32 @@ def held_back(labels: IndexArray, fraction: float, rng: np.random.RandomState) -
 
 def checked_eval_set(eval_set: Any, n_columns: int) -> tuple[Any, Any]:
     """Return features and labels of the rows for validation."""
+    X, y = eval_pair(eval_set)
+    check_eval_columns(X, n_columns)
+    n_rows = np.shape(X)[0]
+    if len(y) != n_rows or len(y) == 0:
+        raise StructentError(
+            f"eval_set must have one label for each of its rows, at least one row, got "
+            f"{n_rows} rows and {len(y)} labels"
+        )
+    return X, y
+
+
+def check_eval_columns(X: Any, n_columns: int) -> None:
+    """Refuse validation rows that have not the columns of the training rows."""
+    shape = np.shape(X)
+    if len(shape) != 2 or shape[1] != n_columns:
+        raise StructentError(
+            f"eval_set must have the {n_columns} columns of the training rows, got shape {shape}"
+        )
+
+
+def eval_pair(eval_set: Any) -> tuple[Any, Any]:
+    """Return the two parts of an ``eval_set``, whatever they are."""
     if isinstance(eval_set, list) and len(eval_set) == 1:
         (eval_set,) = eval_set
     if not isinstance(eval_set, tuple) or len(eval_set) != 2:
         raise StructentError(
             f"eval_set must be (X, y), or a list of one such pair, got {type(eval_set).__name__}"
         )
-    X, y = eval_set
-    shape = np.shape(X)
-    if len(shape) != 2 or shape[1] != n_columns:
-        raise StructentError(
-            f"eval_set must have the {n_columns} columns of the training rows, got shape {shape}"
-        )
-    if len(y) != shape[0] or len(y) == 0:
-        raise StructentError(
-            f"eval_set must have one label for each of its rows, at least one row, got "
-            f"{shape[0]} rows and {len(y)} labels"
-        )
-    return X, y
+    return eval_set

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
-from structent._typing import FloatArray
+from structent._typing import FloatArray, IndexArray
 from structent.errors import StructureError
 from structent.estimators.classes import Structure, checked_structure
 from structent.structure import RandomPartition
@@ -25,19 +25,18 @@ N_FOLDS = 3
 
 
 def chosen_structure(
-    estimator: Any,
-    X: Any,  # noqa: N803  scikit-learn's name
-    y: Array,
-    sample_weight: ArrayLike | None,
+    estimator: Any, X: Any, y: Array, sample_weight: ArrayLike | None
 ) -> Structure | None:
     """Return the estimator's structure with the weights that its parameter ``weights`` asks for.
 
-    ``None`` keeps the structure's own weights, a number is the weight of the singletons (1 for
-    plain log loss), an array replaces them all. ``"auto"`` tries the
-    singleton weights 1 (no structure), .7, .4 and .1 by 3-fold cross-validation on the rows given,
-    the other partitions in proportion, and takes the one of least held-out log loss. The labels
-    are rated class by class, whatever the structure: a wrong one loses to none at all. It costs
-    12 more fits. Clones of the estimator are fitted, all with the same ``random_state``.
+    ``None`` keeps the structure's own weights, a number is the weight of the singletons (1 for no
+    structure), the other partitions in proportion, and an array replaces them all.
+
+    ``"auto"`` tries the singleton weights 1, .7, .4 and .1 by 3-fold cross-validation on the rows
+    given, and takes the one of least held-out log loss. That is plain log loss, whatever the
+    structure, so that a wrong one loses to none at all where there are rows enough to tell: with
+    few rows any structure may be taken, since it also acts as a penalty. It costs 12 more fits, of
+    clones of the estimator, all with the same ``random_state``.
 
     Parameters
     ----------
@@ -93,7 +92,8 @@ def _cross_validated(
         features = features.tocsr()  # not every sparse format can be indexed
     weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
     random_state = check_random_state(estimator.random_state)
-    folds = _folds(y, np.flatnonzero(weights), random_state)
+    codes = class_indices(y, structure.classes)  # a label outside the structure costs no fit
+    folds = _folds(codes, np.flatnonzero(weights), random_state)
     seed = int(random_state.randint(2**31 - 1))
     losses = []
     for candidate in candidates:
@@ -112,7 +112,7 @@ def _adjustable(structure: Any, asked: str) -> _WithSingletonWeight:
 
 
 def _folds(
-    y: Array, rows: NDArray[np.intp], random_state: np.random.RandomState
+    codes: IndexArray, rows: NDArray[np.intp], random_state: np.random.RandomState
 ) -> list[tuple[Array, Array]]:
     """Return the rows to train on and the rows held out, of each fold.
 
@@ -120,10 +120,12 @@ def _folds(
     left out if a single class is left to train on.
     """
     shuffled = random_state.permutation(rows)
-    dealt = shuffled[np.argsort(np.unique(y[shuffled], return_inverse=True)[1], kind="stable")]
+    dealt = shuffled[np.argsort(codes[shuffled], kind="stable")]
     held_out = [np.sort(dealt[fold::N_FOLDS]) for fold in range(N_FOLDS)]
     folds = [(np.setdiff1d(rows, held), held) for held in held_out]
-    return [(train, held) for train, held in folds if len(np.unique(y[train])) > 1 and len(held)]
+    return [
+        (train, held) for train, held in folds if len(held) and len(np.unique(codes[train])) > 1
+    ]
 
 
 def _held_out_loss(

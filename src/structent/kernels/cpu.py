@@ -2,13 +2,11 @@
 
 Rows are taken in tiles that stay in the nearest cache. In a tile: subtract each row's largest
 logit, take exponentials, sum them over the row and over the blocks of its label, then write the
-loss, the gradient and the curvature. A block whose sum is too small to be trusted is summed again
-with its own largest logit.
+loss, the gradient and the curvature. A block whose sum is too small to trust is summed by itself.
 
-Two rules keep it fast. Functions take flat arrays and unsigned positions: a slice would cost more
-than the loop over a short row, and a signed index a comparison with 0. And all compiled functions
-stand in this one file, because Numba's cache does not see edits in others: when ``bits`` changes,
-its digest below must change too (a test says so).
+Functions take flat arrays and unsigned positions: a slice would cost more than the loop over a
+short row, and a signed index a comparison with 0. All compiled functions stand in this one file,
+because Numba's cache does not see edits in others: when ``bits`` changes, so must its digest here.
 """
 
 import math
@@ -56,13 +54,9 @@ def visit_rows(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
         g = np.empty(tile * n_classes, logits.dtype)
     largest, totals = np.empty(tile, logits.dtype), np.empty(tile, logits.dtype)
     log_totals, n_sums = np.empty(tile, logits.dtype), _U(weights.size)
-    sums, logs = (
-        np.ones(tile * weights.size, logits.dtype),
-        np.empty(tile * weights.size, logits.dtype),
-    )
-    loss_total = 0.0
-    with_gradient = gradient.size > 0
-    begin = first
+    sums = np.ones(tile * weights.size, logits.dtype)
+    logs = np.empty(tile * weights.size, logits.dtype)
+    loss_total, begin, with_gradient = 0.0, first, gradient.size > 0
     while begin < last:
         # A tile stays within one image, so that its logits are a rectangle of memory.
         pixel = begin % n_pixels
@@ -85,11 +79,10 @@ def visit_rows(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
             i = begin + r
             x_at = corner + _U(r) * k if n_pixels == 1 else corner + _U(r)
             g_at = x_at if n_pixels == 1 else _U(r) * k
-            losses[i] = 0
             if labels[i] < 0:
-                if with_gradient:
-                    for j in range(k):
-                        g[g_at + j] = 0
+                losses[i] = 0
+                for j in range(k if with_gradient else 0):
+                    g[g_at + j] = 0
                 continue
             losses[i] = row_weights[i] * _finish_row(
                 e, _U(r) * k, k, totals[r], log_totals[r], largest[r],
@@ -98,12 +91,12 @@ def visit_rows(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
                 g, g_at, with_gradient,
             )  # fmt: skip
             loss_total += losses[i]
-            if curvature != NO_CURVATURE:
-                _curvature(
-                    curvature, e, _U(r) * k, k, totals[r], row_weights[i] * scale,
-                    logits, x_at, step, block_of, start, members, weights, singleton_weight,
-                    gradient, hessian, g_at,
-                )  # fmt: skip
+        if curvature != NO_CURVATURE:
+            # Per tile, not per row: a call with many arrays costs as much as a row of 12 classes.
+            _curvatures(
+                curvature, e, k, totals, row_weights, scale, begin, n_rows,
+                start, members, weights, singleton_weight, gradient, hessian,
+            )  # fmt: skip
         if n_pixels > 1 and with_gradient:
             _scatter_pixels(g, k, _U(n_rows), gradient, corner, step)
         begin += n_rows
@@ -192,15 +185,13 @@ def _finish_row(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
 @inlined
 def _is_large(size: Position, k: Position) -> bool:
     """Whether a block is found sooner by comparing all classes than by its members."""
-    large: bool = size * _U(8) > k and size > _U(16)
-    return large
+    return bool(size * _U(8) > k and size > _U(16))
 
 
 @inlined
 def _trusted(e: Array, k: Position) -> float:
     """Return the least sum in which what was cut off to 0 cannot show: k * smallest / eps."""
-    trusted: float = (2e-31 if e.itemsize == 4 else 2e-292) * k
-    return trusted
+    return float((2e-31 if e.itemsize == 4 else 2e-292) * k)
 
 
 # A block by itself: rare, so exact rather than fast
@@ -211,16 +202,15 @@ def _largest_of_block(
     x: Array, at: Position, step: Position, members: Array, own: Position, size: Position
 ) -> float:
     largest = -math.inf
-    for p in range(size):
-        largest = max(largest, x[at + _U(members[own + p]) * step])
+    for p in range(own, own + size):
+        largest = max(largest, x[at + _U(members[p]) * step])
     return largest
 
 
 @inlined
 def _sum_of_block(
-    x: Array, at: Position, step: Position, members: Array, own: Position, size: Position,
-    largest: float,
-) -> float:  # fmt: skip
+    x: Array, at: Position, step: Position, members: Array, own: Position, size: Any, largest: float
+) -> float:
     total = 0.0
     for p in range(size):
         total += math.exp(x[at + _U(members[own + p]) * step] - largest)
@@ -228,42 +218,34 @@ def _sum_of_block(
 
 
 @inlined
-def _curvature(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
-    kind: int, e: Array, e_at: Position, k: Position, total: float, factor: float,
-    x: Array, x_at: Position, x_step: Position,
-    block_of: Array, start: Array, members: Array, weights: Array, singleton_weight: float,
-    g: Array, h: Array, at: Position,
+def _curvatures(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
+    kind: int, e: Array, k: Position, totals: Array, row_weights: Array, scale: float,
+    begin: int, n_rows: int,
+    start: Array, members: Array, weights: Array, singleton_weight: float, g: Array, h: Array,
 ) -> None:  # fmt: skip
-    """Write a row's curvature: |gradient|, W q(1 - q), or sum_t w_t q (q / Q(B_t) - q)."""
+    """Write the curvatures of a tile: |gradient|, W q(1 - q) or sum_t w_t q (q / Q(B_t) - q)."""
     if kind == GRADIENT:
-        for j in range(k):
-            h[at + j] = max(abs(g[at + j]), _FLOOR)
+        _magnitudes(g, h, _U(begin) * k, _U(n_rows) * k)
         return
     weight = singleton_weight
     if kind == BOUND:
         weight += _sum(weights, _U(0), _U(weights.size))
-    inverse = 1 / total
-    for j in range(k):
-        q = e[e_at + j] * inverse
-        h[at + j] = max(factor * weight * q * (1 - q), _FLOOR)
-    if kind == FISHER:
-        for t in range(weights.size):
-            ids_at = _U(t) * k
-            first = block_of[ids_at]
-            for j in range(k):
-                first = min(first, block_of[ids_at + j])
-            own = _U(start[first])
-            while own < (_U(t) + _U(1)) * k:
-                b = block_of[ids_at + _U(members[own])]
+    for r in range(n_rows):
+        e_at, at = _U(r) * k, _U(begin + r) * k
+        factor, inverse = row_weights[begin + r] * scale, 1 / totals[r]
+        _variances(e, e_at, k, inverse, factor * weight, h, at)
+        if kind == FISHER:
+            for b in range(start.size - 1):
+                own = _U(start[b])
                 size = _U(start[b + 1]) - own
-                largest = _largest_of_block(x, x_at, x_step, members, own, size)
-                inside = _sum_of_block(x, x_at, x_step, members, own, size, largest)
-                for p in range(size):
-                    c = _U(members[own + p])
-                    q = e[e_at + c] * inverse
-                    share = math.exp(x[x_at + c * x_step] - largest) / inside
-                    h[at + c] += factor * weights[t] * q * (share - q)
-                own += size
+                inside = _sum_at(e, e_at, members, own, size)
+                share = factor * weights[own // k]  # partition after partition, of k members each
+                # A block that underflowed adds less than the floor.
+                if inside > _trusted(e, k):
+                    for p in range(size):
+                        c = _U(members[own + p])
+                        q = e[e_at + c] * inverse
+                        h[at + c] += share * q * (e[e_at + c] / inside - q)
 
 
 # Loops over a row, each simple enough to be done eight numbers at a time
@@ -332,6 +314,25 @@ def _scaled(x: Array, at: Position, n: Position, factor: float, out: Array, to: 
     factor = out.dtype.type(factor)
     for j in range(n):
         out[to + j] = x[at + j] * factor
+
+
+@inlined
+def _magnitudes(x: Array, out: Array, at: Position, n: Position) -> None:
+    floor = out.dtype.type(_FLOOR)
+    for j in range(n):
+        out[at + j] = abs(x[at + j]) if abs(x[at + j]) > floor else floor
+
+
+@inlined
+def _variances(
+    e: Array, e_at: Position, n: Position, inverse: float, factor: float, h: Array, at: Position
+) -> None:
+    real = h.dtype.type
+    one, floor, inverse, factor = real(1), real(_FLOOR), real(inverse), real(factor)
+    for j in range(n):
+        q = e[e_at + j] * inverse
+        q = factor * q * (one - q)
+        h[at + j] = q if q > floor else floor
 
 
 @inlined

@@ -80,7 +80,7 @@ def loss_and_gradient(
     return Losses(losses, total, total_weight)
 
 
-def gradient_and_curvature(
+def gradient_and_curvature(  # noqa: PLR0913  plain arrays, not an object of them
     logits: Array,
     labels: Array,
     row_weights: Array,

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from structent._typing import IndexArray, Label
 from structent.errors import LabelError, StructureError
@@ -66,6 +66,16 @@ def class_indices(labels: ArrayLike | Sequence[Any], classes: tuple[Label, ...])
     except (KeyError, TypeError):
         wrong = next(v for v in values if type(v) in foreign_types or not _is_in(v, index))
         raise unknown_label(wrong, classes) from None
+
+
+def label_array(classes: tuple[Label, ...]) -> NDArray[Any]:
+    """Return classes as an array, of objects where they are tuples or mixed."""
+    if len({type(label) for label in classes}) == 1 and not isinstance(classes[0], tuple):
+        values = np.array(classes)
+        # NumPy's own kinds drop a NUL at the end of a string and round the largest integers.
+        if values.tolist() == list(classes):
+            return values
+    return np.fromiter(classes, dtype=object, count=len(classes))
 
 
 def plain_values(labels: ArrayLike | Sequence[Any]) -> list[Any]:

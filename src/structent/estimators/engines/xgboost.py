@@ -112,6 +112,7 @@ class XGBoostModel:
     def __init__(self, booster: Any, start: FloatArray) -> None:
         self.booster = booster
         self.start = start
+        self._n_threads = 0
 
     @property
     def n_rounds(self) -> int:
@@ -120,7 +121,9 @@ class XGBoostModel:
 
     def margins(self, features: FloatTable, n_threads: int) -> FloatArray:
         """Return the logits of each row, (n, classes)."""
-        self.booster.set_param({"nthread": n_threads})
+        if n_threads != self._n_threads:  # threads may share a booster, not while it is changed
+            self.booster.set_param({"nthread": n_threads})
+            self._n_threads = n_threads
         types = self.booster.feature_types
         data = xgboost.DMatrix(
             features, feature_types=types, enable_categorical=bool(types), nthread=n_threads

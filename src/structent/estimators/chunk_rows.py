@@ -1,0 +1,109 @@
+"""Chunks of training rows on the workers: encoded, split, and brought together as Dask arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
+
+from structent._typing import FloatArray
+from structent.errors import StructentError
+from structent.estimators.chunks import Chunk, dask, in_array, shared
+from structent.estimators.cluster import Cluster
+from structent.estimators.fitted import Encoder
+from structent.estimators.rows import TrainingRows, checked_weights, class_totals
+
+
+def encoded_chunks(
+    chunks: Sequence[Chunk], encoder: Encoder, class_weights: FloatArray
+) -> list[Any]:
+    """Return the rows of each chunk as numbers, not computed yet.
+
+    Parameters
+    ----------
+    chunks
+        Tables, labels and weights.
+    encoder
+        How rows become numbers.
+    class_weights
+        What the weight of a row is multiplied by, for its class, (classes,).
+    """
+    arguments = shared(encoder), shared(class_weights)
+    return [chunk.apply(_encoded, *arguments) for chunk in chunks]
+
+
+def split_chunks(lazy: Sequence[Any], fraction: float, seed: int) -> list[Any]:
+    """Return of each chunk the rows to train on and those held back, not computed yet."""
+    split = dask.delayed(split_rows, pure=False)
+    return [split(rows, fraction, seed, number) for number, rows in enumerate(lazy)]
+
+
+def split_rows(
+    rows: TrainingRows, fraction: float, seed: int, number: int
+) -> tuple[TrainingRows, TrainingRows]:
+    """Return the rows to train on, and those held back: a function of the seed and the chunk.
+
+    Examples
+    --------
+    >>> rows = TrainingRows(np.zeros((1000, 1)), np.zeros(1000, dtype=int), np.ones(1000))
+    >>> training, held = split_rows(rows, 0.2, seed=0, number=3)
+    >>> len(training.labels) + len(held.labels), 150 < len(held.labels) < 250
+    (1000, True)
+    """
+    held = np.random.default_rng((seed, number)).random(len(rows.labels)) < fraction
+    return rows.take(~held), rows.take(held)
+
+
+def rows_in_arrays(
+    kept: Sequence[Any], encoder: Encoder, cluster: Cluster, *, if_none: str
+) -> tuple[TrainingRows, FloatArray]:
+    """Return rows in the memory of the workers as Dask arrays, and the total of each class.
+
+    Parameters
+    ----------
+    kept
+        The rows of each chunk; chunks without a row are left out.
+    if_none
+        What to say if there is no row in all.
+    """
+    n_classes = len(encoder.classes.labels)
+    summaries = cluster.compute([dask.delayed(_summary)(rows, n_classes) for rows in kept], "X")
+    counts, totals = zip(*summaries, strict=True)
+    filled = [rows for rows, count in zip(kept, counts, strict=True) if count]
+    if not filled:
+        raise StructentError(if_none)
+    no_features = np.empty((0, len(encoder.is_categorical)), dtype=np.float32)
+    likes: list[NDArray[Any]] = [no_features, _NO_LABELS, _NO_WEIGHTS]
+    arrays = (
+        in_array([rows[place] for rows in filled], [n for n in counts if n], like)
+        for place, like in enumerate(likes)
+    )
+    return TrainingRows(*arrays), np.sum(totals, axis=0)
+
+
+_NO_LABELS, _NO_WEIGHTS = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64)
+
+
+def _encoded(
+    table: Any, labels: Any, weights: Any, encoder: Encoder, class_weights: FloatArray
+) -> TrainingRows:
+    """Return the rows of a chunk that have a weight, perhaps none."""
+    if len(table) != len(labels):
+        raise StructentError(
+            f"X and y must have the same rows in every chunk, got chunks of {len(table)} and "
+            f"{len(labels)}; make both from one table"
+        )
+    codes = encoder.classes.encode(column_or_1d(labels))
+    if len(codes) == 0:  # scikit-learn would refuse it
+        no_features = np.empty((0, len(encoder.is_categorical)), dtype=np.float32)
+        return TrainingRows(no_features, _NO_LABELS, _NO_WEIGHTS)
+    row_weights = checked_weights(weights, len(codes)) * class_weights[codes]
+    rows = TrainingRows(encoder.features(encoder.columns.codes(table)), codes, row_weights)
+    return rows.take(row_weights > 0)
+
+
+def _summary(rows: TrainingRows, n_classes: int) -> tuple[int, FloatArray]:
+    return len(rows.labels), class_totals(rows.labels, rows.weights, n_classes)

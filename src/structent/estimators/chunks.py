@@ -1,0 +1,127 @@
+"""Tables, labels and weights of Dask, chunk by chunk of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+from structent._optional import load_optional
+from structent.errors import StructentError
+
+_PURPOSE = "DaskStructuredBoostingClassifier"
+dask = load_optional("dask", extra="dask", purpose=_PURPOSE)
+da = load_optional("dask.array", extra="dask", purpose=_PURPOSE)
+dd = load_optional("dask.dataframe", extra="dask", purpose=_PURPOSE)
+
+
+class Chunk(NamedTuple):
+    """A chunk of rows that is not computed yet: its table, labels, and weights or None."""
+
+    table: Any
+    labels: Any
+    weights: Any
+
+    def apply(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a function makes of the three, and of more arguments, not computed yet."""
+        return dask.delayed(function, pure=False)(*self, *arguments)
+
+
+def shared(value: Any) -> Any:
+    """Return a value as one part of a graph that all chunks share."""
+    return dask.delayed(value, traverse=False)
+
+
+def is_dask_table(X: Any) -> bool:
+    """Whether X is a Dask array or dataframe."""
+    return isinstance(X, da.Array | dd.DataFrame)
+
+
+def checked_table(X: Any, name: str) -> Any:
+    """Return a Dask array or dataframe, whose columns are known and in one chunk."""
+    if not is_dask_table(X):
+        raise StructentError(
+            f"{name} must be a Dask array or dataframe, got {type(X).__name__}; "
+            "dask.array.from_array makes one, and StructuredBoostingClassifier needs none"
+        )
+    if isinstance(X, dd.DataFrame):
+        return X
+    if X.ndim != 2 or np.isnan(X.shape[1]):
+        raise StructentError(
+            f"{name} must have two axes, rows and a known number of columns, got shape {X.shape}"
+        )
+    return X.rechunk({1: -1})
+
+
+def row_of(X: Any) -> Any:
+    """Return a made-up row with the columns of a table, to learn from what becomes of it."""
+    return X._meta_nonempty.iloc[:1] if isinstance(X, dd.DataFrame) else np.zeros((1, X.shape[1]))
+
+
+def table_chunks(X: Any) -> list[Any]:
+    """Return the chunks of a table, not computed yet."""
+    return list(X.to_delayed() if isinstance(X, dd.DataFrame) else X.to_delayed().ravel())
+
+
+def row_counts(X: Any) -> tuple[float, ...]:
+    """Return the number of rows in each chunk, NaN where it is not known."""
+    counts: tuple[float, ...] = (
+        (np.nan,) * X.npartitions if isinstance(X, dd.DataFrame) else X.chunks[0]
+    )
+    return counts
+
+
+def dask_chunks(X: Any, y: Any, sample_weight: Any) -> list[Chunk]:
+    """Return the chunks of a table with those of its labels and weights."""
+    counts = row_counts(X)
+    weights = [None] * len(counts)
+    if sample_weight is not None:
+        weights = _column_chunks(sample_weight, "sample_weight", counts)
+    parts = zip(table_chunks(X), _column_chunks(y, "y", counts), weights, strict=True)
+    return [Chunk(*part) for part in parts]
+
+
+def scattered_chunks(X: Any, y: Any, client: Any) -> list[Chunk]:
+    """Return the chunks of a table in this process, one sent to each worker."""
+    n_chunks = min(len(y), len(client.nthreads()))
+    places = np.array_split(np.arange(len(y)), n_chunks)
+    labels = np.asarray(y)
+    scatter = partial(client.scatter, hash=False)
+    return [Chunk(scatter(_safe_indexing(X, p)), scatter(labels[p]), None) for p in places]
+
+
+def in_array(parts: Sequence[Any], counts: Sequence[float], like: NDArray[Any]) -> Any:
+    """Return delayed arrays, one below the other, as a Dask array of the type of ``like``."""
+    tail = like.shape[1:]
+    arrays = [
+        da.from_delayed(part, shape=(count, *tail), meta=like[:0])
+        for part, count in zip(parts, counts, strict=True)
+    ]
+    return da.concatenate(arrays, allow_unknown_chunksizes=True)
+
+
+def _column_chunks(values: Any, name: str, counts: tuple[float, ...]) -> list[Any]:
+    """Return the chunks of a column, as many as the table has."""
+    if not isinstance(values, da.Array | dd.Series) or values.ndim != 1:
+        raise StructentError(
+            f"{name} must be a Dask array with one axis, or a Dask series, got "
+            f"{type(values).__name__} with shape {np.shape(values)}; dask.array.from_array(..., "
+            "chunks=X.chunks[0]) makes one"
+        )
+    n_rows = sum(counts)
+    if isinstance(values, da.Array) and not np.isnan(n_rows + values.shape[0]):
+        if values.shape[0] != n_rows:
+            raise StructentError(f"{name} has {values.shape[0]} rows but X has {n_rows}")
+        values = values.rechunk((counts,))
+    # Of unknown length, chunks can be matched by number alone; each pair is checked when computed.
+    chunks = list(np.ravel(values.to_delayed()))
+    if len(chunks) != len(counts):
+        raise StructentError(
+            f"{name} must have as many chunks as X where their rows are not known, {len(counts)}, "
+            f"got {len(chunks)}; rechunk() or repartition() one of them"
+        )
+    return chunks
