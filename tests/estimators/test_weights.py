@@ -37,14 +37,14 @@ class Confident(BaseEstimator):
         self.of = of
         self.random_state = random_state
 
-    def fit(self, X, y, sample_weight):  # noqa: N803  scikit-learn's name
+    def fit(self, X, y, sample_weight):
         self.classes_ = np.array(sorted(self.structure.classes))
         rows = np.asarray(X.todense() if hasattr(X, "todense") else X)[:, 0]
         seed = self.random_state
         Confident.fits += ((rows.tolist(), y.tolist(), sample_weight.tolist(), seed),)
         return self
 
-    def predict_proba(self, X):  # noqa: N803  scikit-learn's name
+    def predict_proba(self, X):
         weight = weights_of(self.structure)[-1]
         return np.full((X.shape[0], len(self.classes_)), self.of[round(float(weight), 9)])
 
@@ -162,7 +162,7 @@ def test_every_candidate_trains_on_the_same_two_thirds_of_each_class_with_the_sa
 def test_held_out_rows_count_by_their_weight():
     # The one heavy row is a rose, which the model without structure knows better.
     class KnowsRoses(Confident):
-        def predict_proba(self, X):  # noqa: N803  scikit-learn's name
+        def predict_proba(self, X):
             plain = self.structure.singleton_weight == 1.0
             return np.tile([0.1, 0.1, 0.8] if plain else [0.4, 0.4, 0.2], (len(X), 1))
 

@@ -294,7 +294,8 @@ class StructuredBoostingClassifier(
         if self.early_stopping_rounds is None:
             return rows, None
         fraction = checked_fraction(self.validation_fraction, "validation_fraction")
-        held = held_back(rows.labels, fraction, random)
+        # In the order of classes_, so that the structure's own has no say in it.
+        held = held_back(np.argsort(encoder.classes.columns)[rows.labels], fraction, random)
         return rows.take(~held), rows.take(held)
 
     def _split_structure(self, structure: Structure | None) -> Structure | None:

@@ -35,10 +35,29 @@ def encoded_chunks(
     return [chunk.apply(_encoded, *arguments) for chunk in chunks]
 
 
-def split_chunks(lazy: Sequence[Any], fraction: float, seed: int) -> list[Any]:
-    """Return of each chunk the rows to train on and those held back, not computed yet."""
+def training_rows(
+    lazy: Sequence[Any], encoder: Encoder, cluster: Cluster
+) -> tuple[TrainingRows, FloatArray]:
+    """Return encoded chunks of the training rows as Dask arrays, and the total of each class."""
+    return _in_arrays(cluster.persist(lazy, "X"), encoder, cluster, if_none=_NO_ROW)
+
+
+def validation_rows(lazy: Sequence[Any], encoder: Encoder, cluster: Cluster) -> TrainingRows:
+    """Return encoded chunks of the rows that decide when to stop as Dask arrays."""
+    kept = cluster.persist(lazy, "the eval_set")
+    return _in_arrays(kept, encoder, cluster, if_none=_NO_VALIDATION)[0]
+
+
+def held_back_rows(
+    lazy: Sequence[Any], fraction: float, seed: int, encoder: Encoder, cluster: Cluster
+) -> tuple[TrainingRows, TrainingRows, FloatArray]:
+    """Return encoded chunks as rows to train on, with their totals last, and rows held back."""
     split = dask.delayed(split_rows, pure=False)
-    return [split(rows, fraction, seed, number) for number, rows in enumerate(lazy)]
+    pairs = [split(rows, fraction, seed, number) for number, rows in enumerate(lazy)]
+    kept = cluster.persist(pairs, "X")
+    rows, totals = _in_arrays([pair[0] for pair in kept], encoder, cluster, if_none=_NO_ROW)
+    held, _ = _in_arrays([pair[1] for pair in kept], encoder, cluster, if_none=_NO_VALIDATION)
+    return rows, held, totals
 
 
 def split_rows(
@@ -57,18 +76,18 @@ def split_rows(
     return rows.take(~held), rows.take(held)
 
 
-def rows_in_arrays(
+_NO_LABELS, _NO_WEIGHTS = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64)
+_NO_ROW = "there must be a row to train on that has a weight, got none; see also sample_weight"
+_NO_VALIDATION = (
+    "there must be a row for validation, got none; give more rows, a larger validation_fraction, "
+    "an eval_set, or early_stopping_rounds=None"
+)
+
+
+def _in_arrays(
     kept: Sequence[Any], encoder: Encoder, cluster: Cluster, *, if_none: str
 ) -> tuple[TrainingRows, FloatArray]:
-    """Return rows in the memory of the workers as Dask arrays, and the total of each class.
-
-    Parameters
-    ----------
-    kept
-        The rows of each chunk; chunks without a row are left out.
-    if_none
-        What to say if there is no row in all.
-    """
+    """Return rows in the memory of the workers as Dask arrays, without chunks that have no row."""
     n_classes = len(encoder.classes.labels)
     summaries = cluster.compute([dask.delayed(_summary)(rows, n_classes) for rows in kept], "X")
     counts, totals = zip(*summaries, strict=True)
@@ -82,9 +101,6 @@ def rows_in_arrays(
         for place, like in enumerate(likes)
     )
     return TrainingRows(*arrays), np.sum(totals, axis=0)
-
-
-_NO_LABELS, _NO_WEIGHTS = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64)
 
 
 def _encoded(

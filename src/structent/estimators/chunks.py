@@ -94,6 +94,15 @@ def scattered_chunks(X: Any, y: Any, client: Any) -> list[Chunk]:
     return [Chunk(scatter(_safe_indexing(X, p)), scatter(labels[p]), None) for p in places]
 
 
+def predictions(X: Any, model: Any, method: str, arguments: tuple[Any, ...]) -> Any:
+    """Return what a method of a fitted model predicts for a Dask table, as a Dask array."""
+    none = getattr(model, method)(row_of(X), *arguments)[:0]
+    predicted = dask.delayed(_of_chunk)
+    everywhere = shared(model)
+    parts = [predicted(t, everywhere, method, arguments, none) for t in table_chunks(X)]
+    return in_array(parts, row_counts(X), none)
+
+
 def in_array(parts: Sequence[Any], counts: Sequence[float], like: NDArray[Any]) -> Any:
     """Return delayed arrays, one below the other, as a Dask array of the type of ``like``."""
     tail = like.shape[1:]
@@ -125,3 +134,12 @@ def _column_chunks(values: Any, name: str, counts: tuple[float, ...]) -> list[An
             f"got {len(chunks)}; rechunk() or repartition() one of them"
         )
     return chunks
+
+
+def _of_chunk(
+    table: Any, model: Any, method: str, arguments: tuple[Any, ...], none: NDArray[Any]
+) -> NDArray[Any]:
+    if len(table) == 0:  # scikit-learn would refuse it
+        return none
+    predicted: NDArray[Any] = getattr(model, method)(table, *arguments)
+    return predicted

@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from structent._typing import IndexArray
 from structent.errors import LabelError, StructureError
 from structent.structure import PartitionSampler, RandomPartition, trivial
-from structent.structure.labels import class_indices, label_array
+from structent.structure.labels import class_indices, is_missing, label_array
 
 Structure: TypeAlias = RandomPartition | PartitionSampler
 
@@ -85,6 +85,7 @@ def checked_labels(y: Any) -> NDArray[Any]:
         # In scikit-learn's words, which its own checks look for.
         raise LabelError("a classifier requires y to be passed, but the target y is None")
     labels: NDArray[Any] = column_or_1d(y, warn=True)
+    _check_that_none_is_missing(labels)
     check_classification_targets(labels)
     check_two_classes(labels)
     return labels
@@ -97,6 +98,21 @@ def check_two_classes(labels: NDArray[Any]) -> None:
         raise LabelError(
             f"y must hold two classes or more, got {len(present)} class: {present.tolist()}; "
             "there is nothing to tell apart"
+        )
+
+
+def _check_that_none_is_missing(labels: NDArray[Any]) -> None:
+    if labels.dtype.kind == "f":
+        missing = ~np.isfinite(labels)
+    elif labels.dtype.kind == "O":
+        missing = np.array([is_missing(label) for label in labels], dtype=bool)
+    else:
+        return
+    if missing.any():
+        row = int(missing.argmax())
+        raise LabelError(
+            f"y must hold a label for every row, got {labels[row]} in row {row}; "
+            "leave out the rows without one"
         )
 
 

@@ -7,7 +7,6 @@ import os
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -16,19 +15,20 @@ from structent._checks import checked_fraction, checked_integer
 from structent._typing import FloatArray
 from structent.errors import StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
-from structent.estimators.chunk_rows import encoded_chunks, rows_in_arrays, split_chunks
+from structent.estimators.chunk_rows import (
+    encoded_chunks,
+    held_back_rows,
+    training_rows,
+    validation_rows,
+)
 from structent.estimators.chunks import (
     Chunk,
     checked_table,
-    dask,
     dask_chunks,
-    in_array,
     is_dask_table,
-    row_counts,
+    predictions,
     row_of,
     scattered_chunks,
-    shared,
-    table_chunks,
 )
 from structent.estimators.classes import Structure, check_two_classes
 from structent.estimators.cluster import Cluster
@@ -106,7 +106,7 @@ class DaskStructuredBoostingClassifier(
     >>> temperature = {"spring": 10, "summer": 20, "autumn": 11, "winter": 1}
     >>> X = np.array([[rng.normal(temperature[label], 3)] for label in y])
     >>> X, y = dask.array.from_array(X, chunks=200), dask.array.from_array(y, chunks=200)
-    >>> with Client(processes=False, n_workers=1, dashboard_address=None) as client:
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
     ...     model = DaskStructuredBoostingClassifier(seasons, random_state=0).fit(X, y)
     >>> model.predict(np.array([[22.0], [-1.0]])).tolist()
     ['summer', 'winter']
@@ -286,8 +286,8 @@ class DaskStructuredBoostingClassifier(
             )
         if self.split_search == "structured":
             raise StructentError(
-                "split_search must be 'full' on Dask, got 'structured', for which XGBoost takes the "
-                "leaf values of each worker from its own rows alone"
+                "split_search must be 'full' on Dask, got 'structured', for which XGBoost takes "
+                "leaf values from the rows of one worker alone"
             )
         return Settings(**{name: getattr(self, name) for name in Settings.__dataclass_fields__})
 
@@ -338,21 +338,15 @@ class DaskStructuredBoostingClassifier(
         cluster: Cluster,
     ) -> tuple[TrainingRows, TrainingRows | None, FloatArray]:
         """Return the rows to train on, those that decide when to stop, and the class totals."""
-        held = None
-        if eval_chunks is not None:
-            every_weight = np.ones(len(encoder.classes.labels))
-            lazy_eval = encoded_chunks(eval_chunks, encoder, every_weight)
-            held = cluster.persist(lazy_eval, "the eval_set")
-        if eval_chunks is not None or self.early_stopping_rounds is None:
-            kept = cluster.persist(lazy, "X")
-        else:
+        if eval_chunks is None and self.early_stopping_rounds is not None:
             fraction = checked_fraction(self.validation_fraction, "validation_fraction")
-            pairs = cluster.persist(split_chunks(lazy, fraction, _seed(random)), "X")
-            kept, held = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-        rows, totals = rows_in_arrays(kept, encoder, cluster, if_none=_NO_ROW)
-        if held is None:
-            return rows, None, totals
-        validation, _ = rows_in_arrays(held, encoder, cluster, if_none=_NO_VALIDATION)
+            return held_back_rows(lazy, fraction, _seed(random), encoder, cluster)
+        validation = None
+        if eval_chunks is not None:
+            no_weights = np.ones(len(encoder.classes.labels))
+            lazy_eval = encoded_chunks(eval_chunks, encoder, no_weights)
+            validation = validation_rows(lazy_eval, encoder, cluster)
+        rows, totals = training_rows(lazy, encoder, cluster)
         return rows, validation, totals
 
     def _keep(self, local: StructuredBoostingClassifier) -> None:
@@ -368,31 +362,9 @@ class DaskStructuredBoostingClassifier(
     def _predicted(self, method: str, X: Any, *arguments: Any) -> Any:
         if not is_dask_table(X):
             return getattr(self._fitted_local(), method)(X, *arguments)
-        X = checked_table(X, "X")
         model = self.to_local().set_params(n_jobs=1)  # Dask has threads for many chunks at once
-        none = getattr(model, method)(row_of(X), *arguments)[:0]
-        predicted = dask.delayed(_predictions)
-        everywhere = shared(model)
-        parts = [predicted(t, everywhere, method, arguments, none) for t in table_chunks(X)]
-        return in_array(parts, row_counts(X), none)
-
-
-_NO_ROW = "there must be a row to train on that has a weight, got none; see also sample_weight"
-_NO_VALIDATION = (
-    "there must be a row for validation, got none; give more rows, a larger validation_fraction, "
-    "an eval_set, or early_stopping_rounds=None"
-)
+        return predictions(checked_table(X, "X"), model, method, arguments)
 
 
 def _seed(random: np.random.RandomState) -> int:
     return int(random.randint(2**31 - 1))
-
-
-def _predictions(
-    table: Any, model: Any, method: str, arguments: tuple[Any, ...], none: NDArray[Any]
-) -> NDArray[Any]:
-    """Return what a method of a model predicts for a chunk; ``none`` if it has no row."""
-    if len(table) == 0:  # scikit-learn would refuse it
-        return none
-    predicted: NDArray[Any] = getattr(model, method)(table, *arguments)
-    return predicted

@@ -5,10 +5,12 @@ Nothing in it is ever run: no pickle, no code, no import by name.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
 import zipfile
+import zlib
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -59,12 +61,15 @@ def save(
         "scores": fitted.scores,
         "start": fitted.model.start.tolist(),
     }
+    booster = fitted.model.to_bytes()
+    # XGBoost ends the process when it is given a booster that is none: compared before it sees it.
+    metadata["sha256_of_booster"] = hashlib.sha256(booster).hexdigest()
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr(_METADATA, json.dumps(metadata, default=_plain))
         if has_structure:
             file.writestr(_STRUCTURE, _structure_text(classes.structure))
-        file.writestr(_BOOSTER, fitted.model.to_bytes())
+        file.writestr(_BOOSTER, booster)
     structure_files.save_bytes(path, content.getvalue())
 
 
@@ -79,7 +84,7 @@ def load(
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, StructentError):
             raise
-        raise _broken(Path(path), f"its metadata are not whole ({error})") from None
+        raise _broken(Path(path), f"its content is not what it should be ({error})") from None
 
 
 def _structure_text(structure: Structure) -> str:
@@ -106,7 +111,7 @@ def _members(path: Path) -> dict[str, bytes]:
                 raise _broken(path, "it is a zip file of something else")
             # Reading compares each member with its checksum.
             return {name: file.read(name) for name in names & {_METADATA, _STRUCTURE, _BOOSTER}}
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise _broken(path, f"it is no zip file, or is cut off ({error})") from None
 
 
@@ -133,16 +138,27 @@ def _read(
     if _STRUCTURE in members:
         structure = _structure_of(members[_STRUCTURE].decode())
     parameters = {name: metadata["parameters"][name] for name in _PARAMETERS}
-    categories = (None if column is None else tuple(column) for column in metadata["categories"])
+    categories = [
+        None if column is None else tuple(column) for column in _array(metadata, "categories")
+    ]
     encoder = Encoder(
         Columns(tuple(categories)), _classes(structure, metadata), bool(metadata["is_one_hot"])
     )
-    start = np.array(metadata["start"], dtype=np.float64)
+    if hashlib.sha256(members[_BOOSTER]).hexdigest() != metadata["sha256_of_booster"]:
+        raise ValueError("the booster is not the one that was saved")
+    start = np.array(_array(metadata, "start"), dtype=np.float64)
     model = engine(_known_engine(parameters["engine"])).from_bytes(members[_BOOSTER], start)
     names = metadata["feature_names"]
     feature_names = None if names is None else np.array(names, dtype=object)
-    fitted = FittedBoosting(encoder, model, tuple(metadata["scores"]))
+    fitted = FittedBoosting(encoder, model, tuple(map(float, _array(metadata, "scores"))))
     return fitted, {"structure": structure, **parameters}, feature_names
+
+
+def _array(metadata: dict[str, Any], name: str) -> list[Any]:
+    value = metadata[name]
+    if not isinstance(value, list):
+        raise TypeError(f"{name} is no array")
+    return value
 
 
 def _structure_of(text: str) -> Structure:
@@ -152,9 +168,9 @@ def _structure_of(text: str) -> Structure:
 
 
 def _classes(structure: Structure | None, metadata: dict[str, Any]) -> Classes:
+    labels: tuple[Label, ...] = tuple(_array(metadata, "labels"))
     if structure is not None:
         return Classes.of_structure(structure)
-    labels: tuple[Label, ...] = tuple(metadata["labels"])
     dtype = np.dtype(metadata["dtype"])
     if dtype.kind not in _KINDS:
         raise ValueError(f"labels of type {dtype}")

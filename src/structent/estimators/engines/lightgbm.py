@@ -18,6 +18,7 @@ from structent.structure import trivial
 def train(training: Training) -> LightGBMModel:
     """Return the booster of the best round."""
     settings = training.settings
+    _check_that_something_varies(training.rows)
     parameters = _parameters(training) | {
         "objective": structured_objective(
             training.structure, curvature=settings.curvature, n_threads=training.n_threads
@@ -79,6 +80,15 @@ class LightGBMModel:
         return (LightGBMModel, (self._text, self.start))
 
 
+def _check_that_something_varies(rows: TrainingRows) -> None:
+    first = rows.features[:1]
+    if ((rows.features == first) | np.isnan(rows.features) & np.isnan(first)).all():
+        raise StructentError(
+            "LightGBM needs a column with two different values, got none; there is nothing to "
+            "learn from"
+        )
+
+
 def _parameters(training: Training) -> dict[str, Any]:
     settings = training.settings
     return {
@@ -88,7 +98,7 @@ def _parameters(training: Training) -> dict[str, Any]:
         "num_leaves": 2 ** min(int(settings.max_depth), 17),
         # As in XGBoost, the curvature alone limits a leaf; below 1e-3 LightGBM's sums are noise.
         "min_sum_hessian_in_leaf": max(settings.min_child_weight, 1e-3),
-        "min_data_in_leaf": 1,
+        "min_data_in_leaf": 0,
         "min_data_in_bin": 1,
         "lambda_l2": settings.reg_lambda,
         "bagging_fraction": settings.subsample,

@@ -1,0 +1,115 @@
+"""Tables of numbers and categories, from pandas and polars."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from structent import StructentError, StructuredBoostingClassifier
+from structent.estimators.table import Columns
+
+pytestmark = [pytest.mark.requires(name) for name in ("pandas", "polars")]
+
+VALUES = {
+    "size": [1.5, None, 3.0, 4.0],
+    "count": [1, 2, None, 4],
+    "colour": ["red", "blue", None, "red"],
+    "wet": [True, False, True, True],
+}
+PANDAS = pd.DataFrame(VALUES).astype({"count": "Int64"})
+POLARS = pl.DataFrame(VALUES)
+KINDS = {
+    "pandas": PANDAS,
+    "pandas, categorical": PANDAS.astype({"colour": "category"}),
+    "pandas, object": PANDAS.astype({"colour": "object"}),
+    "polars": POLARS,
+    "polars, categorical": POLARS.with_columns(pl.col("colour").cast(pl.Categorical)),
+    "polars, enum": POLARS.with_columns(pl.col("colour").cast(pl.Enum(["red", "blue", "green"]))),
+}
+
+
+@pytest.mark.parametrize("table", KINDS.values(), ids=KINDS.keys())
+def test_numbers_stay_and_categories_become_codes(table):
+    columns = Columns.of(table)
+    assert columns.categories == (None, None, ("blue", "red"), None)
+    nan = np.nan
+    wanted = [[1.5, 1, 1, 1], [nan, 2, 0, 0], [3, nan, nan, 1], [4, 4, 1, 1]]
+    np.testing.assert_array_equal(columns.codes(table), np.array(wanted, dtype=np.float32))
+
+
+@pytest.mark.parametrize("table", KINDS.values(), ids=KINDS.keys())
+def test_each_category_gets_a_column_and_what_is_missing_or_new_gets_none(table):
+    columns = Columns((None, None, ("blue", "green"), None))
+    codes = columns.codes(table)
+    assert columns.one_hot(codes)[:, 2:4].tolist() == [[0, 0], [1, 0], [0, 0], [0, 0]]
+    assert columns.source.tolist() == [0, 1, 2, 2, 3]
+
+
+def test_numbers_that_pandas_holds_as_objects_are_numbers():
+    table = pd.DataFrame({"a": pd.Series([1, 2.5, None], dtype=object)})
+    assert Columns.of(table).categories == (None,)
+    np.testing.assert_array_equal(
+        Columns.of(table).codes(table), np.array([[1], [2.5], [np.nan]], dtype=np.float32)
+    )
+
+
+def test_integer_categories_are_categories():
+    table = pd.DataFrame({"a": pd.Categorical([30, 10, 30])})
+    assert Columns.of(table).categories == ((10, 30),)
+    assert Columns.of(table).codes(table)[:, 0].tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_dates_are_refused_with_advice(library):
+    table = library.DataFrame(
+        {"day": [datetime.datetime(2026, 1, 1), datetime.datetime(2026, 1, 2)]}
+    )
+    with pytest.raises(StructentError, match="got dates in 'day'; turn them into numbers"):
+        Columns.of(table)
+
+
+def test_categories_that_no_file_could_hold_are_refused():
+    table = pd.DataFrame({"a": pd.Categorical([("x", 1), ("y", 2)])})
+    with pytest.raises(
+        StructentError, match=r"text, numbers or bools, got \('x', 1\) in column 'a'"
+    ):
+        Columns.of(table)
+
+
+def rows(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    colour = rng.choice(["red", "green", "blue", "grey"], size=n)
+    size = rng.normal(size=n)
+    size[rng.random(n) < 0.1] = np.nan
+    label = np.where(np.isin(colour, ["red", "grey"]), "warm", np.where(size > 0, "cold", "cool"))
+    return {"size": size, "colour": colour}, label
+
+
+@pytest.mark.requires("lightgbm")
+@pytest.mark.parametrize(
+    "engine",
+    [{}, {"trees": "per_class"}, {"engine": "lightgbm", "trees": "per_class"}],
+    ids=["vector", "per_class", "lightgbm"],
+)
+@pytest.mark.parametrize("library", [pd, pl])
+def test_categories_are_learned_from_by_every_engine(engine, library):
+    values, labels = rows()
+    table = library.DataFrame(values)
+    model = StructuredBoostingClassifier(
+        n_estimators=60, learning_rate=0.3, random_state=0, n_jobs=1, **engine
+    ).fit(table, labels)
+    known = ~np.isnan(values["size"])
+    assert (model.predict(table)[known] == labels[known]).mean() > 0.97
+    assert model.feature_names_in_.tolist() == ["size", "colour"]
+    assert model.feature_importances_.shape == (2,)
+    new = library.DataFrame({"size": [0.0], "colour": ["purple"]})
+    assert model.predict_proba(new).sum() == pytest.approx(1)
+
+
+def test_columns_of_another_order_are_refused():
+    values, labels = rows(50)
+    model = StructuredBoostingClassifier(n_estimators=2, n_jobs=1).fit(pd.DataFrame(values), labels)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(pd.DataFrame({name: values[name] for name in ("colour", "size")}))
