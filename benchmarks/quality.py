@@ -81,7 +81,7 @@ SPLIT_ARMS = {
         Arm("drawn"), Arm("drawn, scrambled"), Arm("drawn", "drawn"),
     ],
 }  # fmt: skip
-CURVATURE_SIZES = (500, 2000)
+CURVATURE_SIZES = (500, 1000, 2000)
 
 
 def months() -> Problem:

@@ -71,7 +71,10 @@ PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("document", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"])
-def test_the_code_in_the_documents_runs_and_prints_what_they_show(document, capsys):
+def test_the_code_in_the_documents_runs_and_prints_what_they_show(
+    document, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)  # they save models
     text = (PROJECT / document).read_text()
     blocks = PYTHON_BLOCK.findall(text)
     assert blocks or document != "README.md"

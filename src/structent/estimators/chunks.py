@@ -64,7 +64,9 @@ def row_of(X: Any) -> Any:
 
 def table_chunks(X: Any) -> list[Any]:
     """Return the chunks of a table, not computed yet."""
-    return list(X.to_delayed() if isinstance(X, dd.DataFrame) else X.to_delayed().ravel())
+    if isinstance(X, dd.DataFrame):
+        return list(X.to_delayed())
+    return list(_delayed(X).ravel())
 
 
 def row_counts(X: Any) -> tuple[float, ...]:
@@ -127,13 +129,20 @@ def _column_chunks(values: Any, name: str, counts: tuple[float, ...]) -> list[An
             raise StructentError(f"{name} has {values.shape[0]} rows but X has {n_rows}")
         values = values.rechunk((counts,))
     # Of unknown length, chunks can be matched by number alone; each pair is checked when computed.
-    chunks = list(np.ravel(values.to_delayed()))
+    chunks = list(_delayed(values) if isinstance(values, da.Array) else values.to_delayed())
     if len(chunks) != len(counts):
         raise StructentError(
             f"{name} must have as many chunks as X where their rows are not known, {len(counts)}, "
             f"got {len(chunks)}; rechunk() or repartition() one of them"
         )
     return chunks
+
+
+def _delayed(array: Any) -> NDArray[Any]:
+    # As it is: optimised, a key would mean one thing here and another in a later graph, which the
+    # scheduler warns of as a cause of deadlocks.
+    delayed: NDArray[Any] = array.to_delayed(optimize_graph=False)
+    return delayed
 
 
 def _of_chunk(

@@ -130,17 +130,22 @@ class Cluster:
         evals = []
         if training.validation is not None:
             evals = [(self._matrix(training.validation, training, ref=data), VALIDATION)]
-        return xgboost_dask.train(
-            self.client,
-            parameters(settings, training.start, training.seed, training.n_threads),
-            data,
-            settings.n_estimators,
-            obj=_OnWorker(objective(training), training.n_classes),
-            evals=evals,
-            callbacks=callbacks(settings, training.on_round, with_validation=bool(evals)),
-            verbose_eval=False,
-            coll_cfg=xgboost.collective.Config(timeout=self.timeout),
-        )
+        try:
+            return xgboost_dask.train(
+                self.client,
+                parameters(settings, training.start, training.seed, training.n_threads),
+                data,
+                settings.n_estimators,
+                obj=_OnWorker(objective(training), training.n_classes),
+                evals=evals,
+                callbacks=callbacks(settings, training.on_round, with_validation=bool(evals)),
+                verbose_eval=False,
+                coll_cfg=xgboost.collective.Config(timeout=self.timeout),
+            )
+        finally:
+            # They refer to themselves, and would keep the rows on the workers for a long time.
+            for matrix in (data, *(matrix for matrix, _ in evals)):
+                matrix.worker_map.clear()
 
     def _matrix(self, rows: TrainingRows, training: Training, ref: Any = None) -> Any:
         types = ["c" if is_category else "q" for is_category in training.is_categorical]
