@@ -18,6 +18,7 @@ from structent.estimators import files
 from structent.estimators.classes import Classes, Structure, check_two_classes, checked_labels
 from structent.estimators.engines import engine
 from structent.estimators.fitted import Encoder, FittedBoosting
+from structent.estimators.levels import predicted_level
 from structent.estimators.progress import round_progress
 from structent.estimators.rows import TrainingRows, checked_eval_set, held_back, log_prior
 from structent.estimators.table import Columns, FloatTable, is_table
@@ -86,7 +87,7 @@ class StructuredBoostingClassifier(
     classes_
         The classes, sorted: the columns of ``predict_proba``.
     weights_
-        The weights that were used, one a partition of the structure; None without a structure.
+        The weights that were used, one a partition of the structure.
     structure_
         The structure with these weights; None without one.
     best_iteration_
@@ -211,8 +212,7 @@ class StructuredBoostingClassifier(
                     recording(scores, show),
                 )
             )
-        self._keep(FittedBoosting(encoder, model, tuple(scores)))
-        return self
+        return self.adopt(FittedBoosting(encoder, model, tuple(scores)))
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the logits, (n, classes), but of two classes the log odds of the second, (n,)."""
@@ -239,7 +239,7 @@ class StructuredBoostingClassifier(
         See :func:`~structent.estimators.levels.predicted_blocks`.
         """
         proba = self.predict_proba(X)
-        return self._fitted.predict_level(proba, level)
+        return predicted_level(proba, self._fitted.encoder.classes, self.structure, level)
 
     @property
     def feature_importances_(self) -> FloatArray:
@@ -262,8 +262,17 @@ class StructuredBoostingClassifier(
         model.n_features_in_ = len(fitted.encoder.columns.categories)
         if feature_names is not None:
             model.feature_names_in_ = feature_names
-        model._keep(fitted)
-        return model
+        return model.adopt(fitted)
+
+    def adopt(self, fitted: FittedBoosting) -> Self:
+        """Take over a booster that was trained with these parameters, here or elsewhere."""
+        self._fitted = fitted
+        self.classes_ = fitted.encoder.classes.values
+        self.structure_ = None if self.structure is None else fitted.encoder.classes.structure
+        self.weights_ = weights_of(fitted.encoder.classes.structure)
+        self.best_iteration_ = fitted.model.n_rounds - 1
+        self.validation_log_loss_ = np.array(fitted.scores) if fitted.scores else None
+        return self
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -301,17 +310,9 @@ class StructuredBoostingClassifier(
     def _split_structure(self, structure: Structure | None) -> Structure | None:
         if self.split_search == "full":
             return None
-        # Weights given as an array are for the loss alone: splits go by the structure as given.
-        return (
-            structure if self.weights is None or isinstance(self.weights, str) else self.structure
-        )
-
-    def _keep(self, fitted: FittedBoosting) -> None:
-        self._fitted = fitted
-        self.classes_ = fitted.encoder.classes.values
-        self.weights_ = weights_of(fitted.encoder.classes.structure)
-        self.best_iteration_ = fitted.model.n_rounds - 1
-        self.validation_log_loss_ = np.array(fitted.scores) if fitted.scores else None
+        # Weights that were chosen say how far to trust the structure, in splits as in the loss.
+        # Weights that were given are for the loss alone.
+        return structure if isinstance(self.weights, str) else self.structure
 
     def _fitted_model(self) -> FittedBoosting:
         check_is_fitted(self, "classes_")

@@ -18,6 +18,7 @@ from structent.estimators.engines.xgboost import (
     VALIDATION,
     XGBoostModel,
     callbacks,
+    matrix_options,
     objective,
     parameters,
 )
@@ -148,16 +149,8 @@ class Cluster:
                 matrix.worker_map.clear()
 
     def _matrix(self, rows: TrainingRows, training: Training, ref: Any = None) -> Any:
-        types = ["c" if is_category else "q" for is_category in training.is_categorical]
-        return xgboost_dask.DaskQuantileDMatrix(
-            self.client,
-            rows.features,
-            label=rows.labels,
-            weight=rows.weights,
-            ref=ref,
-            feature_types=types if any(training.is_categorical) else None,
-            enable_categorical=any(training.is_categorical),
-        )
+        options = matrix_options(rows, training)
+        return xgboost_dask.DaskQuantileDMatrix(self.client, rows.features, ref=ref, **options)
 
 
 _Base: Any = xgboost.objective.TreeObjective if HAS_TREE_OBJECTIVE else object

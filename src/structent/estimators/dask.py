@@ -207,8 +207,7 @@ class DaskStructuredBoostingClassifier(
                     on_round,
                 )
             )
-        local._keep(FittedBoosting(encoder, model, scores))
-        self._keep(local)
+        self._keep(local.adopt(FittedBoosting(encoder, model, scores)))
         return self
 
     def decision_function(self, X: Any) -> Any:

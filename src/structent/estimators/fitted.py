@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from structent._typing import FloatArray
 from structent.estimators.classes import Classes
-from structent.estimators.levels import predicted_blocks
 from structent.estimators.row_weights import row_weights
 from structent.estimators.rows import TrainingRows
 from structent.estimators.table import Columns, FloatTable
@@ -85,11 +84,6 @@ class FittedBoosting:
         """Return the logits of each row, (n, classes), sorted by class."""
         features = self.encoder.features(self.encoder.columns.codes(X))
         return self.encoder.classes.sorted(self.model.margins(features, n_threads))
-
-    def predict_level(self, proba: FloatArray, level: str) -> NDArray[np.str_]:
-        """Return the name of the most probable block of a level for each row, (n,)."""
-        classes = self.encoder.classes
-        return predicted_blocks(proba[:, np.argsort(classes.columns)], classes.structure, level)
 
     def feature_importances(self) -> FloatArray:
         """Return the share of each column in the gain of all splits; all 0 without a split."""

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from structent._checks import checked_distribution
+from structent._typing import FloatArray
 from structent.errors import StructureError
-from structent.estimators.classes import Structure
+from structent.estimators.classes import Classes, Structure
 from structent.structure import Partition, RandomPartition
 
 
@@ -43,6 +44,19 @@ def predicted_blocks(proba: ArrayLike, structure: Structure, level: str) -> NDAr
     blocks = np.add.reduceat(classes[:, by_block], first_of_block, axis=1)  # (n, blocks)
     predicted: NDArray[np.str_] = np.array(partition.names)[blocks.argmax(axis=1)]
     return predicted
+
+
+def predicted_level(
+    proba: FloatArray, classes: Classes, structure: Structure | None, level: str
+) -> NDArray[np.str_]:
+    """Return the blocks of a model with this structure, whose columns are sorted by class."""
+    if structure is None:
+        raise StructureError(
+            "predict_level needs a model with a structure, got structure=None; "
+            "predict gives the classes"
+        )
+    in_order_of_structure = proba[:, np.argsort(classes.columns)]
+    return predicted_blocks(in_order_of_structure, structure, level)
 
 
 def _the_partition(structure: Structure, level: str) -> Partition:

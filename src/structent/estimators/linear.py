@@ -19,7 +19,7 @@ from structent._checks import checked_integer
 from structent._typing import FloatArray
 from structent.errors import StructentError, StructureError
 from structent.estimators.classes import Classes, Structure, checked_labels
-from structent.estimators.levels import predicted_blocks
+from structent.estimators.levels import predicted_level
 from structent.estimators.linear_objective import LinearObjective
 from structent.estimators.row_weights import row_weights
 from structent.estimators.weights import chosen_structure, weights_of
@@ -163,13 +163,7 @@ class StructuredLogisticRegression(
         See :func:`~structent.estimators.levels.predicted_blocks`.
         """
         proba = self.predict_proba(X)
-        if self.structure is None:
-            raise StructureError(
-                "predict_level needs a model with a structure, got structure=None; "
-                "predict gives the classes"
-            )
-        in_order_of_structure = proba[:, np.argsort(self._classes.columns)]
-        return predicted_blocks(in_order_of_structure, self._classes.structure, level)
+        return predicted_level(proba, self._classes, self.structure, level)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

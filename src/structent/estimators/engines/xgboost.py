@@ -80,6 +80,18 @@ def parameters(settings: Settings, start: FloatArray, seed: int, n_threads: int)
     }
 
 
+def matrix_options(rows: TrainingRows, training: Training) -> dict[str, Any]:
+    """Return what a matrix of XGBoost takes beside the features."""
+    has_categories = any(training.is_categorical)
+    types = ["c" if is_category else "q" for is_category in training.is_categorical]
+    return {
+        "label": rows.labels,
+        "weight": rows.weights,
+        "feature_types": types if has_categories else None,
+        "enable_categorical": has_categories,
+    }
+
+
 def callbacks(settings: Settings, on_round: OnRound, *, with_validation: bool) -> list[Any]:
     """Return what XGBoost calls after every round."""
     called: list[Any] = [_OnRound(on_round)]
@@ -157,13 +169,5 @@ class _OnRound(xgboost.callback.TrainingCallback):  # type: ignore[misc,name-def
 
 
 def _matrix(rows: TrainingRows, training: Training, ref: Any = None) -> Any:
-    types = ["c" if is_category else "q" for is_category in training.is_categorical]
-    return xgboost.QuantileDMatrix(
-        rows.features,
-        label=rows.labels,
-        weight=rows.weights,
-        ref=ref,
-        feature_types=types if any(training.is_categorical) else None,
-        enable_categorical=any(training.is_categorical),
-        nthread=training.n_threads,
-    )
+    options = matrix_options(rows, training)
+    return xgboost.QuantileDMatrix(rows.features, ref=ref, nthread=training.n_threads, **options)
