@@ -132,3 +132,12 @@ def test_wrong_iterations_and_graphs_are_refused():
         sampler.sample(1.0)
     with pytest.raises(StructureError, match="graph must be a LabelGraph, got list"):
         SpanningTreePartitions([("a", "b")], 1, 0.5)
+
+
+def test_a_scrambled_sampler_has_the_same_graph_with_other_classes_on_its_nodes():
+    sampler = SpanningTreePartitions(catalog.california_counties(), 10, 0.5, seed=3)
+    scrambled = sampler.scramble(np.random.default_rng(0))
+    assert scrambled.classes == sampler.classes
+    assert sorted(scrambled.graph.degrees) == sorted(sampler.graph.degrees)
+    assert set(scrambled.graph.edges) != set(sampler.graph.edges)
+    assert (scrambled.n_blocks, scrambled.singleton_weight, scrambled.seed) == (10, 0.5, 3)

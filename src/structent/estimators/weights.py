@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructureError
 from structent.estimators.classes import Structure, checked_structure
+from structent.estimators.folds import dealt_folds
 from structent.structure import RandomPartition
 from structent.structure.labels import class_indices
 
@@ -119,10 +120,8 @@ def _folds(
     Each class is dealt out in turn, so that it may have fewer rows than there are folds. A fold is
     left out if a single class is left to train on.
     """
-    shuffled = random_state.permutation(rows)
-    dealt = shuffled[np.argsort(codes[shuffled], kind="stable")]
-    held_out = [np.sort(dealt[fold::N_FOLDS]) for fold in range(N_FOLDS)]
-    folds = [(np.setdiff1d(rows, held), held) for held in held_out]
+    fold_of = dealt_folds(codes[rows], N_FOLDS, random_state)
+    folds = [(rows[fold_of != fold], rows[fold_of == fold]) for fold in range(N_FOLDS)]
     return [
         (train, held) for train, held in folds if len(held) and len(np.unique(codes[train])) > 1
     ]

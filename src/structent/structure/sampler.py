@@ -148,6 +148,14 @@ class SpanningTreePartitions:
         """Return the sampler of the same partitions with this weight on the singletons."""
         return SpanningTreePartitions(self.graph, self.n_blocks, singleton_weight, self.seed)
 
+    def scramble(self, rng: np.random.Generator) -> SpanningTreePartitions:
+        """Return the sampler of the same graph with its classes shuffled over the nodes."""
+        other = [self.classes[place] for place in rng.permutation(len(self.classes))]
+        node = dict(zip(self.classes, other, strict=True))
+        edges = [(node[a], node[b]) for a, b in self.graph.edges]
+        graph = LabelGraph(edges, self.classes)
+        return SpanningTreePartitions(graph, self.n_blocks, self.singleton_weight, self.seed)
+
     def to_json(self) -> str:
         """Return the sampler as JSON text with a format version."""
         content = {

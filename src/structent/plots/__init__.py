@@ -1,0 +1,25 @@
+"""Figures: functions that take matplotlib axes and data, and give the axes back."""
+
+from structent._optional import load_optional
+
+load_optional("matplotlib", extra="plots", purpose="Plots")
+
+from structent.plots.confusion import confusion_shares, plot_confusion  # noqa: E402  checked first
+from structent.plots.differences import plot_differences  # noqa: E402
+from structent.plots.learning_curve import plot_learning_curve  # noqa: E402
+from structent.plots.order import structure_order  # noqa: E402
+from structent.plots.reliability import plot_reliability, reliability  # noqa: E402
+from structent.plots.structure import Drawing, draw_structure, drawing_of  # noqa: E402
+
+__all__ = [
+    "Drawing",
+    "confusion_shares",
+    "draw_structure",
+    "drawing_of",
+    "plot_confusion",
+    "plot_differences",
+    "plot_learning_curve",
+    "plot_reliability",
+    "reliability",
+    "structure_order",
+]

@@ -1,0 +1,135 @@
+"""A graph of classes, drawn so that distances on paper are those along its edges."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from scipy.sparse.csgraph import shortest_path
+
+from structent._typing import FloatArray
+from structent.plots.colours import BLUE, ink
+from structent.plots.names import shown
+from structent.plots.order import adjacency
+from structent.plots.room import room, text_width
+from structent.structure import LabelGraph, SpanningTreePartitions
+from structent.structure.labels import class_indices
+
+_SIZE = 7.5
+_N_ROUNDS = 300
+# Where a name may stand about its node: (x, y) in widths and heights of the name.
+_PLACES = ((0.5, 0), (-0.5, 0), (0, 1), (0, -1), (0.5, 1), (-0.5, 1), (0.5, -1), (-0.5, -1))
+
+
+def draw_graph(sampler: SpanningTreePartitions, ax: Axes) -> Axes:
+    """Draw the graph of a sampler, with the names for which there is room."""
+    graph = sampler.graph
+    width, height = room(ax)
+    points = _scaled(layout(graph), width, height)
+    ends = class_indices([label for edge in graph.edges for label in edge], graph.classes)
+    broken = np.full((len(graph.edges), 1, 2), np.nan)
+    lines = np.concatenate([points[ends.reshape(-1, 2)], broken], axis=1).reshape(-1, 2)
+    ax.plot(*lines.T, color=ink(), alpha=0.4, linewidth=0.8, zorder=1)
+    ax.plot(*points.T, "o", markersize=4, color=BLUE, zorder=2)
+    n_left_out = _name_nodes(ax, graph, points, width, height)
+    ax.set_xlim(0, width)
+    ax.set_ylim(0, height)
+    ax.axis("off")
+    title = f"{graph.n_classes} classes, {len(graph.edges)} edges, {sampler.n_blocks} blocks a draw"
+    if n_left_out:
+        title += f"; {n_left_out} names left out for want of room"
+    ax.set_title(title, fontsize=_SIZE + 1.5, loc="left")
+    return ax
+
+
+def layout(graph: LabelGraph) -> FloatArray:
+    r"""Return a place in the plane for each class, (classes, 2), by stress majorisation.
+
+    It lowers :math:`\sum_{i<j} (|x_i - x_j| - d_{ij})^2 / d_{ij}^2` with the distances
+    :math:`d_{ij}` along the edges, from classical scaling on; nothing in it is random.
+
+    Examples
+    --------
+    >>> path = layout(LabelGraph([("a", "b"), ("b", "c")]))
+    >>> float(np.linalg.norm(path[0] - path[2]).round(3))
+    2.0
+    """
+    distance = shortest_path(adjacency(graph), unweighted=True)
+    weight = np.zeros_like(distance)
+    apart = distance > 0
+    weight[apart] = distance[apart] ** -2.0
+    laplacian = np.diag(weight.sum(axis=0)) - weight
+    inverse = np.linalg.pinv(laplacian)
+    points = _classical_scaling(distance)
+    for _ in range(_N_ROUNDS):
+        between = np.linalg.norm(points[:, None] - points[None], axis=2)
+        pull = np.zeros_like(between)
+        moved = between > 0
+        pull[moved] = weight[moved] * distance[moved] / between[moved]
+        points = inverse @ ((np.diag(pull.sum(axis=0)) - pull) @ points)
+    return points
+
+
+def graph_size(sampler: SpanningTreePartitions) -> tuple[float, float]:
+    """Return the size of a figure in which most names have room, up to that of a page."""
+    side = float(np.clip(3.0 + 0.75 * np.sqrt(sampler.graph.n_classes), 4.5, 9.0))
+    return side, 0.9 * side
+
+
+def graph_summary(sampler: SpanningTreePartitions) -> str:
+    """Return what there is to be seen."""
+    graph = sampler.graph
+    return (
+        f"A graph of {graph.n_classes} classes and {len(graph.edges)} edges between neighbours; "
+        f"each iteration draws a partition of it into {sampler.n_blocks} connected blocks."
+    )
+
+
+def _classical_scaling(distance: FloatArray) -> FloatArray:
+    """Return the plane in which squared distances are kept best (Torgerson)."""
+    n = len(distance)
+    centred = np.eye(n) - 1.0 / n
+    values, vectors = np.linalg.eigh(-0.5 * centred @ distance**2 @ centred)
+    # A path lies on a line: the second value may be 0, or below it by rounding.
+    scale = np.sqrt(np.maximum(values[-2:], 0.0))
+    plane: FloatArray = vectors[:, -2:] * scale
+    # An eigenvector has no sign: the first class with a place off the axis is on the left, below.
+    return plane * -np.sign(plane[np.abs(plane).argmax(axis=0), range(plane.shape[1])])
+
+
+def _scaled(points: FloatArray, width: float, height: float) -> FloatArray:
+    """Return the points in the page, the longer side of the drawing along that of the page."""
+    _, _, axes = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)
+    turned = (points - points.mean(axis=0)) @ axes.T
+    low, high = turned.min(axis=0), turned.max(axis=0)
+    margin = np.array([60.0, 16.0])
+    frame = np.maximum(np.array([width, height]) - 2 * margin, 1.0)
+    span = np.maximum(high - low, 1e-9)  # a path has no height, which must not be divided by
+    scaled: FloatArray = margin + (turned - low) / span * frame
+    return np.where(high - low > 1e-9, scaled, margin + frame / 2)
+
+
+def _name_nodes(
+    ax: Axes, graph: LabelGraph, points: FloatArray, width: float, height: float
+) -> int:
+    """Write each name where it covers nothing, and return how many found no such place."""
+    boxes = [(x - 3, y - 3, x + 3, y + 3) for x, y in points]
+    n_left_out = 0
+    for node in np.argsort(-graph.degrees, kind="stable"):
+        name = shown(graph.classes[node], 20)
+        w, h = text_width(name, _SIZE), _SIZE + 1
+        for right, up in _PLACES:
+            x = points[node, 0] + right * (w + 10)
+            y = points[node, 1] + up * (h / 2 + 4)
+            box = (x - w / 2, y - h / 2, x + w / 2, y + h / 2)
+            inside = box[0] >= 0 and box[1] >= 0 and box[2] <= width and box[3] <= height
+            if inside and not any(_overlap(box, other) for other in boxes):
+                boxes.append(box)
+                ax.text(x, y, name, fontsize=_SIZE, ha="center", va="center", zorder=3)
+                break
+        else:
+            n_left_out += 1
+    return n_left_out
+
+
+def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]

@@ -1,0 +1,72 @@
+"""Matrices with a row and a column for each class, and the names that fit beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from numpy.typing import NDArray
+
+from structent._typing import FloatArray, IndexArray, Label
+from structent.plots.colours import SHADES, ink
+from structent.plots.names import shown
+from structent.plots.room import room, stride
+from structent.structure import RandomPartition
+
+_SIZE = 8.0
+_SMALLEST = 5.5
+
+
+def show_matrix(matrix: FloatArray, ax: Axes, *, norm: Normalize, meaning: str) -> None:
+    """Show numbers as shades, with a colour bar that says what they mean."""
+    # "none" keeps one pixel a cell in an SVG file, however large it is shown.
+    image = ax.imshow(matrix, cmap=SHADES, norm=norm, interpolation="none", aspect="equal")
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.6, pad=0.02)
+    bar.set_label(meaning, fontsize=_SIZE)
+    bar.ax.tick_params(labelsize=_SIZE - 1)
+    bar.outline.set_linewidth(0.5)
+
+
+def name_classes(ax: Axes, classes: Sequence[Label]) -> None:
+    """Name rows and columns; where there are too many, every second, third, ..."""
+    n = len(classes)
+    line = min(room(ax)) * 0.8 / n
+    size = float(np.clip(line / 1.2, _SMALLEST, _SIZE))
+    places = range(0, n, stride(n, min(room(ax)) * 0.8, size * 1.2))
+    names = [shown(classes[place], 20) for place in places]
+    _set_names(ax, list(places), names, size)
+
+
+def name_blocks(ax: Axes, structure: RandomPartition, order: IndexArray) -> None:
+    """Name the blocks of the finest level whose names fit, at the middle of their runs."""
+    n_lines = int(min(room(ax)) * 0.8 / (_SMALLEST * 1.4))
+    fitting = [p for p in structure.partitions if p.n_blocks <= n_lines]
+    partition = max(fitting, key=len)
+    block_of = partition.block_of[order]
+    borders = [0, *(np.flatnonzero(np.diff(block_of)) + 1).tolist(), len(order)]
+    middles = [(start + end - 1) / 2 for start, end in pairwise(borders)]
+    names = [shown(partition.names[block_of[start]], 26) for start in borders[:-1]]
+    _set_names(ax, middles, names, 7.0)
+
+
+def outline(ax: Axes, together: NDArray[np.bool_], width: float) -> None:
+    """Draw the border between the cells that are together and those that are not."""
+    xs: list[float] = []
+    ys: list[float] = []
+    for row, column in zip(*np.nonzero(together[:, 1:] != together[:, :-1]), strict=True):
+        xs += [column + 0.5, column + 0.5, np.nan]
+        ys += [row - 0.5, row + 0.5, np.nan]
+    for row, column in zip(*np.nonzero(together[1:] != together[:-1]), strict=True):
+        xs += [column - 0.5, column + 0.5, np.nan]
+        ys += [row + 0.5, row + 0.5, np.nan]
+    ax.plot(xs, ys, color=ink(), linewidth=width, alpha=0.75, solid_capstyle="projecting")
+
+
+def _set_names(ax: Axes, places: list[float] | list[int], names: list[str], size: float) -> None:
+    is_short = sum(map(len, names)) * size * 0.7 < min(room(ax)) * 0.8
+    ax.set_yticks(places, labels=names, fontsize=size)
+    ax.set_xticks(places, labels=names, fontsize=size, rotation=0 if is_short else 90)
+    ax.tick_params(length=2, width=0.5)

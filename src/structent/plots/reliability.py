@@ -1,0 +1,99 @@
+"""Whether a model that says 70 % is right in 70 % of the rows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+
+from structent._typing import FloatArray
+from structent.metrics.blocks import at_level, predicted_blocks, weighted_partitions
+from structent.metrics.calibration import N_BINS
+from structent.plots.colours import BLUE, ink
+from structent.plots.names import shown
+from structent.plots.rows import checked_rows
+from structent.structure import RandomPartition
+
+
+class Reliability(NamedTuple):
+    """Mean confidence and share of hits in each bin, the means over a level's partitions."""
+
+    confidence: FloatArray
+    hits: FloatArray
+
+
+def plot_reliability(
+    labels: ArrayLike,
+    proba: ArrayLike,
+    structure: RandomPartition,
+    level: str,
+    ax: Axes,
+    *,
+    name: str | None = None,
+    colour: str = BLUE,
+    marker: str = "o",
+) -> Axes:
+    """Plot how often the predicted block is right against how probable it was said to be.
+
+    A second call with the same axes adds a second model.
+
+    Parameters
+    ----------
+    labels, proba, structure
+        As in :func:`~structent.plots.plot_confusion`.
+    level
+        The level whose blocks are predicted.
+    ax
+        The axes.
+    name, colour, marker
+        How the model is shown; with a name it is listed in a legend.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from structent import trivial
+    >>> coin = trivial(["heads", "tails"])
+    >>> ax = plot_reliability([0, 1], [[1, 0], [0, 1]], coin, "class", Figure().add_subplot())
+    >>> ax.lines[-1].get_xydata().tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+    bins = reliability(labels, proba, structure, level)
+    if not ax.lines:
+        ax.plot([0, 1], [0, 1], "--", color=ink(), alpha=0.6, linewidth=1, zorder=1)
+        ax.set_xlim(0, 1.02)
+        ax.set_ylim(0, 1.02)
+        ax.set_aspect("equal")
+        ax.set_xlabel("probability of the predicted block")
+        ax.set_ylabel("share of rows where it is right")
+        ax.set_title(f"level: {shown(level)}", fontsize=10)
+        ax.spines[["top", "right"]].set_visible(False)
+    ax.plot(*bins, marker=marker, markersize=4, linewidth=1.2, color=colour, label=name)
+    if name is not None:
+        ax.legend(frameon=False, fontsize=8, loc="upper left")
+    return ax
+
+
+def reliability(
+    labels: ArrayLike, proba: ArrayLike, structure: RandomPartition, level: str
+) -> Reliability:
+    """Return the bins of :func:`~structent.metrics.calibration_error`: equal numbers of rows.
+
+    Examples
+    --------
+    >>> from structent import trivial
+    >>> bins = reliability([0, 1], [[0.75, 0.25], [0.5, 0.5]], trivial(["a", "b"]), "class")
+    >>> bins.confidence.tolist(), bins.hits.tolist()
+    ([0.5, 0.75], [0.0, 1.0])
+    """
+    rows = checked_rows(labels, proba, structure.n_classes)
+    n_bins = min(N_BINS, len(rows.codes))
+    confidence, hits = np.zeros(n_bins), np.zeros(n_bins)
+    for weight, partition in weighted_partitions(at_level(structure, level)):
+        predicted = predicted_blocks(rows, partition)
+        ascending = np.argsort(predicted.confidence, kind="stable")
+        bins = np.array_split(ascending, n_bins)
+        confidence += weight * np.array([predicted.confidence[rows_in].mean() for rows_in in bins])
+        hits += weight * np.array([predicted.is_hit[rows_in].mean() for rows_in in bins])
+    return Reliability(confidence, hits)

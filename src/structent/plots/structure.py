@@ -1,0 +1,105 @@
+"""A structure drawn by its kind: a tree, a circle, a scale, a graph, or a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from matplotlib.axes import Axes
+
+from structent.errors import StructureError
+from structent.plots.circle import circle_summary, draw_circle
+from structent.plots.graph import draw_graph, graph_size, graph_summary
+from structent.plots.kinds import is_circle, is_order
+from structent.plots.scale import draw_scale, scale_size, scale_summary
+from structent.plots.togetherness import draw_togetherness, togetherness_summary
+from structent.plots.tree import draw_tree, tree_size, tree_summary
+from structent.structure import (
+    FixedStructure,
+    PartitionSampler,
+    RandomPartition,
+    SpanningTreePartitions,
+)
+
+
+class Drawing(NamedTuple):
+    """How a structure is drawn.
+
+    Attributes
+    ----------
+    draw
+        Draws it into axes.
+    size
+        The width and height of a figure in which all of it is legible, in inches.
+    summary
+        What there is to be seen, in a sentence.
+    """
+
+    draw: Callable[[Axes], Axes]
+    size: tuple[float, float]
+    summary: str
+
+
+def draw_structure(structure: RandomPartition | PartitionSampler, ax: Axes) -> Axes:
+    """Draw a structure into axes, by its kind.
+
+    Nested partitions are an indented tree; where the axes are too small for all of its rows, the
+    first levels of it, and a line that says so. Partitions of a circle into arcs are rings, cuts
+    of an order are thresholds on a line. A sampler on a graph is that graph. Anything else is the
+    matrix of how much weight keeps two classes together.
+
+    Parameters
+    ----------
+    structure
+        A random partition, or a sampler; of a sampler without a graph the first draw is shown.
+    ax
+        The axes; :func:`drawing_of` knows how large they should be.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from structent import hierarchy
+    >>> plants = hierarchy({"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)})
+    >>> ax = draw_structure(plants, Figure().add_subplot())
+    >>> [text.get_text() for text in ax.texts]
+    ['tree', 'oak', 'maple', 'rose']
+    """
+    return drawing_of(structure).draw(ax)
+
+
+def drawing_of(structure: RandomPartition | PartitionSampler) -> Drawing:
+    """Return how a structure is drawn, how large, and what is seen.
+
+    Examples
+    --------
+    >>> from structent.structure.catalog import months
+    >>> drawing_of(months()).summary
+    'A circle of 12 classes with 3 partitions into arcs; levels: width 3 (weight 0.70).'
+    """
+    if isinstance(structure, SpanningTreePartitions):
+        sampler = structure
+        return Drawing(
+            lambda ax: draw_graph(sampler, ax), graph_size(sampler), graph_summary(sampler)
+        )
+    fixed = _fixed(structure)
+    if fixed.is_nested:
+        return Drawing(lambda ax: draw_tree(fixed, ax), tree_size(fixed), tree_summary(fixed))
+    if is_order(fixed):
+        return Drawing(lambda ax: draw_scale(fixed, ax), scale_size(fixed), scale_summary(fixed))
+    if is_circle(fixed):
+        return Drawing(lambda ax: draw_circle(fixed, ax), (6.0, 6.3), circle_summary(fixed))
+    summary = togetherness_summary(fixed)
+    return Drawing(lambda ax: draw_togetherness(fixed, ax), (6.5, 6.0), summary)
+
+
+def _fixed(structure: RandomPartition | PartitionSampler) -> RandomPartition:
+    if isinstance(structure, RandomPartition):
+        return structure
+    if isinstance(structure, FixedStructure):
+        return structure.structure
+    if isinstance(structure, PartitionSampler):
+        return structure.sample(0)
+    raise StructureError(
+        f"structure must be a RandomPartition or a sampler, got {type(structure).__name__}; "
+        "hierarchy(), circular() and ordinal() make one"
+    )

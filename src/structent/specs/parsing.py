@@ -1,0 +1,178 @@
+"""The structure that a user names, for the labels of the data at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from structent._typing import Label
+from structent.errors import StructentError
+from structent.specs.edges import graph_from_file
+from structent.specs.files import ENDINGS, structure_from_file
+from structent.specs.group_columns import hierarchy_from_columns
+from structent.specs.matching import check_labels_known, classes_without_rows
+from structent.specs.options import Options
+from structent.specs.order import given_order, natural_order, sorted_classes
+from structent.structure.circular import circular
+from structent.structure.labels import as_classes
+from structent.structure.mixture import trivial
+from structent.structure.ordinal import ordinal
+from structent.structure.random_partition import RandomPartition
+from structent.structure.sampler import SpanningTreePartitions
+from structent.tables.reading import FilePath
+
+Structure: TypeAlias = RandomPartition | SpanningTreePartitions
+
+
+@dataclass(frozen=True)
+class Specified:
+    """A structure, and what a user should know of how it was found.
+
+    Attributes
+    ----------
+    structure
+        The structure; its classes hold every label of the data.
+    columns_used
+        The columns of the data that define it. They give the label away: never features.
+    notes
+        Sentences, such as which classes no row has.
+    """
+
+    structure: Structure
+    columns_used: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def parse_structure(
+    spec: str,
+    classes: Iterable[Any],
+    *,
+    table: FilePath | None = None,
+    target: str | None = None,
+) -> Specified:
+    """Return the structure that a short form or a file names.
+
+    ========================================= =================================================
+    ``trivial``                               no structure: plain cross-entropy
+    ``circular:width=3,weight=0.3``           blocks of neighbours on a circle
+    ``ordinal:weight=0.5``                    cuts of an order
+    ``hierarchy:columns=genus,family``        columns of the data, in any order
+    ``graph:edges.csv,blocks=10,weight=0.5``  neighbours in a file: random connected blocks
+    a file                                    .json, .yaml, .csv, .tsv or .nwk
+    ========================================= =================================================
+
+    ``weight`` is that of the singletons. An order is that of numbers, months or weekdays, else it
+    must be given: ``ordinal:order=S|M|L|XL``.
+
+    Parameters
+    ----------
+    spec
+        The short form, or the path of a file.
+    classes
+        The labels of the data, each once.
+    table, target
+        The data and its label column, for ``hierarchy:columns=...``.
+
+    Examples
+    --------
+    >>> year = parse_structure("circular:width=2", ["Feb", "Apr", "Jan", "Mar"]).structure
+    >>> year.partitions[0].blocks
+    (('Jan', 'Feb'), ('Mar', 'Apr'))
+    >>> parse_structure("ordinal:order=S|M|L", ["L", "M", "S"]).structure.classes
+    ('S', 'M', 'L')
+    """
+    labels = sorted_classes(as_classes(classes))
+    kind, _, rest = spec.partition(":")
+    if kind in _SHORT_FORMS:
+        specified = _SHORT_FORMS[kind](_Request(Options(kind, rest), labels, table, target))
+    elif Path(spec).suffix.lower() in ENDINGS or Path(spec).exists():
+        structure, notes = structure_from_file(spec, labels)
+        specified = Specified(structure, notes=notes)
+    else:
+        raise _unknown_spec(spec)
+    known = specified.structure.classes
+    check_labels_known(labels, known)
+    return Specified(
+        specified.structure,
+        specified.columns_used,
+        (*specified.notes, *classes_without_rows(labels, known)),
+    )
+
+
+@dataclass(frozen=True)
+class _Request:
+    options: Options
+    labels: tuple[Label, ...]
+    table: FilePath | None
+    target: str | None
+
+
+def _trivial(request: _Request) -> Specified:
+    request.options.check_names()
+    return Specified(trivial(request.labels))
+
+
+def _circular(request: _Request) -> Specified:
+    options = request.options
+    options.check_names("width", "weight", "order")
+    ordered, notes = _ordered(request)
+    return Specified(_weighed(circular(ordered, options.integer("width", 3)), options), notes=notes)
+
+
+def _ordinal(request: _Request) -> Specified:
+    request.options.check_names("weight", "order")
+    ordered, notes = _ordered(request)
+    return Specified(_weighed(ordinal(ordered), request.options), notes=notes)
+
+
+def _hierarchy(request: _Request) -> Specified:
+    options = request.options
+    options.check_names("columns", "weight")
+    columns = tuple(options.required("columns").split(","))
+    if request.table is None or request.target is None:
+        raise StructentError(
+            "hierarchy:columns=... needs data with these columns, got none; name a structure file"
+        )
+    structure, notes = hierarchy_from_columns(request.table, request.target, columns)
+    return Specified(_weighed(structure, options), columns, notes)
+
+
+def _graph(request: _Request) -> Specified:
+    options = request.options
+    options.check_names("", "blocks", "weight")
+    file, n_blocks = options.required(""), options.integer("blocks")
+    graph, notes = graph_from_file(file, request.labels)
+    weight = options.number("weight")
+    sampler = SpanningTreePartitions(graph, n_blocks, 0.5 if weight is None else weight)
+    return Specified(sampler, notes=notes)
+
+
+_SHORT_FORMS: dict[str, Callable[[_Request], Specified]] = {
+    "trivial": _trivial,
+    "circular": _circular,
+    "ordinal": _ordinal,
+    "hierarchy": _hierarchy,
+    "graph": _graph,
+}
+
+
+def _ordered(request: _Request) -> tuple[tuple[Label, ...], tuple[str, ...]]:
+    order = request.options.text("order")
+    if order is not None:
+        return given_order(order, request.labels), ()
+    return natural_order(request.labels, kind=request.options.kind)
+
+
+def _weighed(structure: RandomPartition, options: Options) -> RandomPartition:
+    weight = options.number("weight")
+    return structure if weight is None else structure.with_singleton_weight(weight)
+
+
+def _unknown_spec(spec: str) -> StructentError:
+    kinds = ", ".join(_SHORT_FORMS)
+    return StructentError(
+        f"a structure must be one of {kinds}, or a file that ends in {', '.join(ENDINGS)}, "
+        f"got {spec!r}"
+    )

@@ -1,0 +1,159 @@
+"""Comparisons on planted data: what is found, and that it is found on rows not seen."""
+
+import numpy as np
+import pytest
+
+from structent import (
+    LabelError,
+    LabelGraph,
+    SpanningTreePartitions,
+    StructentError,
+    StructuredBoostingClassifier,
+    circular,
+    hierarchy,
+)
+from structent.comparison import compare
+from structent.comparison.result import METRICS
+from structent.metrics import block_log_loss
+from tests.estimators.problems import planted_problem
+
+pytestmark = pytest.mark.requires("xgboost")
+
+FAST = {"estimator": StructuredBoostingClassifier(
+    n_estimators=25, learning_rate=0.3, random_state=0, n_jobs=1), "n_jobs": 2}  # fmt: skip
+SMALL = {**FAST, "n_folds": 3, "n_repeats": 1, "n_copies": 1}
+
+
+def test_a_planted_structure_is_found_to_help_and_its_scrambled_copy_is_not():
+    structure, features, labels = planted_problem(500, own=0.1)
+    once = {**FAST, "n_repeats": 1, "n_copies": 1}
+    found = compare(features, labels, structure, **once)
+    assert found.verdict.finding == "helps", found.verdict
+    assert found.against_none.is_lower
+    assert found.against_scrambled.is_lower
+    meaningless = structure.scramble(np.random.default_rng(1))
+    assert compare(features, labels, meaningless, **once).verdict.finding != "helps"
+
+
+@pytest.fixture(scope="module")
+def small():
+    structure, features, labels = planted_problem(240)
+    return compare(features, labels, structure, seed=4, **SMALL), labels
+
+
+def test_scores_are_those_of_the_rows_held_out(small):
+    found, labels = small
+    assert found.levels == ("group", "class")
+    assert found.scores["none"].by_level.shape == (3, 2, len(METRICS))
+    for arm in ("none", "structure"):
+        proba = found.proba[arm]
+        np.testing.assert_allclose(proba.sum(axis=1), 1)
+        # Folds are of one size here, so that their mean is that of the rows.
+        for level in found.levels:
+            whole = block_log_loss(labels, proba, found.structure, level=level)
+            assert found.mean(arm, level, "log loss") == pytest.approx(whole)
+
+
+def test_differences_are_paired_by_fold(small):
+    found, _ = small
+    losses = {arm: scores.by_level[:, -1, 0] for arm, scores in found.scores.items()}
+    np.testing.assert_allclose(found.against_none.per_fold, losses["structure"] - losses["none"])
+    np.testing.assert_allclose(
+        found.against_scrambled.per_fold, losses["structure"] - losses["scrambled"]
+    )
+    plain = found.chosen == 1.0
+    assert (found.against_none.per_fold[plain] == 0).all()
+
+
+def test_the_same_seed_finds_the_same(small):
+    structure, features, labels = planted_problem(240)
+    again = compare(features, labels, structure, seed=4, **{**SMALL, "n_jobs": 1})
+    np.testing.assert_array_equal(again.against_none.per_fold, small[0].against_none.per_fold)
+    other = compare(features, labels, structure, seed=5, **SMALL)
+    assert (other.against_none.per_fold != small[0].against_none.per_fold).any()
+
+
+def test_a_class_with_fewer_rows_than_folds_is_scored_where_it_falls_and_listed():
+    structure, features, labels = planted_problem(200)
+    kept = np.flatnonzero(labels != "class 03")
+    kept = np.append(kept, np.flatnonzero(labels == "class 03")[:1])
+    found = compare(features[kept], labels[kept], structure, **SMALL)
+    assert found.task.rare == ("class 03",)
+    assert found.task.counts[structure.classes.index("class 03")] == 1
+    assert np.isfinite(found.scores["structure"].by_level).all()
+
+
+def test_rows_of_a_group_share_a_fold():
+    structure, features, labels = planted_problem(120)
+    groups = np.repeat(np.arange(40), 3)
+    # Without groups the copies of a row would be known from training.
+    copies = np.arange(120) // 3 * 3
+    apart = compare(features[copies], labels[copies], structure, groups=groups, **SMALL)
+    known = compare(features[copies], labels[copies], structure, **SMALL)
+    assert known.mean("none", "class", "log loss") < apart.mean("none", "class", "log loss")
+
+
+def test_a_sampler_is_compared_by_its_classes():
+    ring = SpanningTreePartitions(LabelGraph([(i, (i + 1) % 6) for i in range(6)]), 3, 0.5)
+    rng = np.random.default_rng(0)
+    labels = rng.integers(6, size=150)
+    features = np.column_stack([np.cos(labels), np.sin(labels)]) + rng.normal(size=(150, 2))
+    found = compare(features, labels, ring, **SMALL)
+    assert found.levels == ("class",)
+    assert set(found.chosen) <= {1.0, 0.1, 0.4, 0.7}
+
+
+def test_a_small_budget_cuts_and_says_so():
+    structure, features, labels = planted_problem(1500)
+    found = compare(features, labels, structure, budget=0.01, **FAST)
+    assert found.task.n_used == 1000
+    assert found.task.n_rows == 1500
+    assert "3 folds instead of 5" in found.plan.cuts
+    assert len(found.chosen) == 3
+
+
+def test_progress_is_told():
+    structure, features, labels = planted_problem(150)
+    told = []
+    compare(features, labels, structure, **SMALL, on_progress=lambda *what: told.append(what))
+    assert told[0] == ("a timed probe", 0, 1)
+    assert told[-1] == ("folds", 3, 3)
+
+
+def test_a_learning_curve_has_more_and_more_rows():
+    structure, features, labels = planted_problem(200)
+    curve = compare(features, labels, structure, learning_curve=True, **SMALL).learning_curve
+    assert curve.sizes == (16, 33, 66, 133)
+    assert curve.none.shape == curve.structure.shape == (4, 3)
+    assert curve.none[0].mean() > curve.none[-1].mean()
+
+
+def test_accuracy_may_decide():
+    structure, features, labels = planted_problem(150)
+    found = compare(features, labels, structure, metric="accuracy", **SMALL)
+    wanted = found.scores["none"].by_level[:, -1, 1] - found.scores["structure"].by_level[:, -1, 1]
+    np.testing.assert_allclose(found.against_none.per_fold, wanted)
+    assert "accuracy" in found.verdict.sentence
+
+
+def test_bad_input_is_refused():
+    structure, features, labels = planted_problem(60)
+    with pytest.raises(LabelError, match="'maple' is not a class"):
+        compare(features, np.where(labels == "class 03", "maple", labels), structure)
+    with pytest.raises(StructentError, match="metric must be 'log loss' or 'accuracy'"):
+        compare(features, labels, structure, metric="f1")
+    with pytest.raises(StructentError, match="n_folds must be between 3 and 60"):
+        compare(features, labels, structure, n_folds=2)
+    with pytest.raises(StructentError, match="one entry for each of the 60 rows, got 3"):
+        compare(features, labels, structure, groups=[1, 2, 3])
+    with pytest.raises(StructentError, match="structure must be a RandomPartition"):
+        compare(features, labels, None)
+
+
+def test_weights_are_chosen_among_the_candidates_and_none():
+    structure = hierarchy({c: (c // 3,) for c in range(6)})
+    rng = np.random.default_rng(0)
+    labels = rng.integers(6, size=150)
+    found = compare(rng.normal(size=(150, 2)), labels, structure, **SMALL)
+    assert set(found.chosen) <= {0.1, 0.4, 0.7, 1.0}
+    assert circular(range(6)).classes == found.task.classes
