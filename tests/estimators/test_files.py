@@ -88,6 +88,14 @@ def test_categories_and_names_of_columns_go_along(tmp_path, engine):
     assert_same(model, loaded, table)
 
 
+def test_texts_may_be_kept_along_with_a_model(tmp_path):
+    model = StructuredBoostingClassifier(PLANTS, **QUICK).fit(FEATURES, LABELS)
+    model.save(tmp_path / "model", attachments={"columns.json": '["size"]'})
+    assert files.attachment(tmp_path / "model", "columns.json") == '["size"]'
+    assert files.attachment(tmp_path / "model", "other") is None
+    assert_same(model, StructuredBoostingClassifier.load(tmp_path / "model"), FEATURES)
+
+
 def test_a_model_loads_where_neither_dask_nor_pandas_is_loaded(saved):
     code = (
         "import sys, numpy as np; from structent import StructuredBoostingClassifier as S;"

@@ -148,7 +148,7 @@ def test_a_feature_of_a_date_must_not_meet_a_column_of_its_name(tmp_path):
 def test_missing_columns_are_named(tmp_path):
     path = written(tmp_path, site=mixed(5))
     for arguments in ({"features": ["sit"]}, {"group": "sit"}, {"excluded": ["sit"]}):
-        with pytest.raises(StructentError, match="no column 'sit'; did you mean 'site'?"):
+        with pytest.raises(StructentError, match="no column 'sit'; did you mean 'site'"):
             features_and_labels(path, "y", **arguments)
 
 

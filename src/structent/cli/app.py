@@ -3,10 +3,12 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from structent import __version__
-from structent.cli.demo import show_hospital
+from structent.cli import structures
+from structent.cli.compare import compare
+from structent.cli.demo import demo
+from structent.cli.models import evaluate, predict, train
 
 app = typer.Typer(
     help="Teach classifiers how their labels are related.",
@@ -34,7 +36,6 @@ def structent(
     """Teach classifiers how their labels are related."""
 
 
-@app.command()
-def demo() -> None:
-    """Show structured entropy on the hospital example of the paper."""
-    show_hospital(Console())
+for command in (compare, train, predict, evaluate, structures.entropy, demo):
+    app.command()(command)
+app.add_typer(structures.app, name="structure")

@@ -9,11 +9,12 @@ from structent._typing import FloatArray, IndexArray
 from structent.estimators.classes import Structure
 from structent.structure import RandomPartition, trivial
 
+ArmName: TypeAlias = Literal["none", "structure", "scrambled"]
+
 # No structure, the structure, and copies of it whose classes are scrambled.
-ARMS = ("none", "structure", "scrambled")
+ARMS: tuple[ArmName, ...] = ("none", "structure", "scrambled")
 METRICS = ("log loss", "accuracy", "calibration error")
 
-ArmName: TypeAlias = Literal["none", "structure", "scrambled"]
 Finding: TypeAlias = Literal["helps", "regularisation", "no evidence"]
 
 

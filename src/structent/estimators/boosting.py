@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -246,13 +247,18 @@ class StructuredBoostingClassifier(
         """The share of each column of X in the gain of all splits."""
         return self._fitted_model().feature_importances()
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(
+        self, path: str | os.PathLike[str], *, attachments: Mapping[str, str] | None = None
+    ) -> None:
         """Write the model to a file, all or not at all: a zip of JSON and the booster's own format.
 
         A loaded model predicts what this one does. Its ``structure`` is the one that was used, with
-        the weights that were chosen, if they were.
+        the weights that were chosen, if they were. ``attachments`` are texts to keep along with it,
+        by name: :func:`structent.estimators.files.attachment` reads them.
         """
-        files.save(path, self._fitted_model(), self.get_params(deep=False), self._feature_names())
+        names = getattr(self, "feature_names_in_", None)
+        parameters = self.get_params(deep=False)
+        files.save(path, self._fitted_model(), parameters, names, attachments or {})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -321,9 +327,6 @@ class StructuredBoostingClassifier(
     def _logits(self, X: Any) -> FloatArray:
         fitted = self._fitted_model()
         return fitted.logits(_validated(self, X, reset=False), self._n_threads())
-
-    def _feature_names(self) -> NDArray[Any] | None:
-        return getattr(self, "feature_names_in_", None)
 
 
 def _validated(estimator: Any, X: Any, *, reset: bool) -> Any:

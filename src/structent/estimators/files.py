@@ -11,6 +11,7 @@ import json
 import os
 import zipfile
 import zlib
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ FORMAT = "structent-boosting"
 VERSION = 1
 
 _METADATA, _STRUCTURE, _BOOSTER = "metadata.json", "structure.json", "booster"
+_ATTACHED = "attachments/"
 _PARAMETERS = (
     "n_estimators", "learning_rate", "max_depth", "min_child_weight", "reg_lambda", "subsample",
     "colsample", "engine", "trees", "curvature", "split_search", "early_stopping_rounds",
@@ -45,8 +47,9 @@ def save(
     fitted: FittedBoosting,
     parameters: dict[str, Any],
     feature_names: NDArray[Any] | None,
+    attachments: Mapping[str, str],
 ) -> None:
-    """Write a model file, all or not at all."""
+    """Write a model file, all or not at all, with further texts by name."""
     classes, has_structure = fitted.encoder.classes, parameters["structure"] is not None
     metadata = {
         "format": FORMAT,
@@ -70,6 +73,8 @@ def save(
         if has_structure:
             file.writestr(_STRUCTURE, _structure_text(classes.structure))
         file.writestr(_BOOSTER, booster)
+        for name, text in attachments.items():
+            file.writestr(f"{_ATTACHED}{name}", text)
     structure_files.save_bytes(path, content.getvalue())
 
 
@@ -85,6 +90,12 @@ def load(
         if isinstance(error, StructentError):
             raise
         raise _broken(Path(path), f"its content is not what it should be ({error})") from None
+
+
+def attachment(path: str | os.PathLike[str], name: str) -> str | None:
+    """Return a text that was saved along with a model, None if there is none of that name."""
+    content = _members(Path(path)).get(f"{_ATTACHED}{name}")
+    return None if content is None else content.decode()
 
 
 def _structure_text(structure: Structure) -> str:
@@ -110,7 +121,11 @@ def _members(path: Path) -> dict[str, bytes]:
             if not {_METADATA, _BOOSTER} <= names:
                 raise _broken(path, "it is a zip file of something else")
             # Reading compares each member with its checksum.
-            return {name: file.read(name) for name in names & {_METADATA, _STRUCTURE, _BOOSTER}}
+            return {
+                name: file.read(name)
+                for name in names
+                if name in (_METADATA, _STRUCTURE, _BOOSTER) or name.startswith(_ATTACHED)
+            }
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise _broken(path, f"it is no zip file, or is cut off ({error})") from None
 

@@ -10,7 +10,7 @@ from structent._typing import FloatArray, IntArray
 from structent.plots.colours import ink, level_colour
 from structent.plots.kinds import coarse_partitions
 from structent.plots.names import shown
-from structent.plots.room import room, stride
+from structent.plots.room import room, stride, text_width
 from structent.structure import RandomPartition
 
 _MOST_RINGS = 8
@@ -21,17 +21,18 @@ def draw_circle(structure: RandomPartition, ax: Axes) -> Axes:
     """Draw the classes around a circle, and a ring of arcs for each partition."""
     coarse = coarse_partitions(structure)
     levels = _weight_of_levels(structure)
+    gap = min(0.14, 0.75 / min(len(coarse), _MOST_RINGS))
     for place, (partition, _, level) in enumerate(coarse[:_MOST_RINGS]):
-        radius = 0.9 - 0.085 * place
+        radius = 0.9 - gap * place
         for start, length in _arcs(partition.block_of):
             within = np.linspace(start - 0.38, start + length - 0.62, 12 * length + 2)
             x, y = _on_circle(within, structure.n_classes, radius)
             colour = level_colour(list(levels).index(level))
-            ax.plot(x, y, color=colour, linewidth=4.5, solid_capstyle="butt")
-    _name_classes(structure, ax)
+            ax.plot(x, y, color=colour, linewidth=6, solid_capstyle="butt")
+    side = _name_classes(structure, ax)
     ax.set_aspect("equal")
-    ax.set_xlim(-1.45, 1.45)
-    ax.set_ylim(-1.45, 1.45)
+    ax.set_xlim(-side, side)
+    ax.set_ylim(-side, side)
     ax.axis("off")
     handles = [
         Line2D([], [], color=level_colour(k), linewidth=4, label=f"{shown(name)} (weight {w:.2f})")
@@ -43,6 +44,12 @@ def draw_circle(structure: RandomPartition, ax: Axes) -> Axes:
         ax.text(0, 0, f"{_MOST_RINGS} of {len(coarse)}\npartitions", ha="center", va="center",
                 fontsize=_SIZE)  # fmt: skip
     return ax
+
+
+def circle_size(structure: RandomPartition) -> tuple[float, float]:
+    """Return the size of a figure in which the names have room, up to that of a page."""
+    side = float(np.clip(3.6 + 0.05 * structure.n_classes, 4.2, 8.5))
+    return side, side + 0.3
 
 
 def circle_summary(structure: RandomPartition) -> str:
@@ -78,11 +85,16 @@ def _on_circle(places: FloatArray, n_classes: int, radius: float) -> tuple[Float
     return radius * np.sin(angle), radius * np.cos(angle)
 
 
-def _name_classes(structure: RandomPartition, ax: Axes) -> None:
+def _name_classes(structure: RandomPartition, ax: Axes) -> float:
+    """Write the names around the circle, and return half the side of a square that holds them."""
     n = structure.n_classes
+    names = [shown(label, 18) for label in structure.classes]
+    longest = max(text_width(name, _SIZE) for name in names) + 6
+    half = min(room(ax)) / 2
+    side = 1.08 / (1 - min(longest / half, 0.6))
     x, y = _on_circle(np.arange(n, dtype=np.float64), n, 1.0)
     ax.plot(x, y, "o", markersize=3.5 if n <= 40 else 2, color=ink())
-    circumference = np.pi * min(room(ax)) / 1.45
+    circumference = 2 * np.pi * half / side
     step = stride(n, circumference, _SIZE + 1)
     upright = n <= 24
     for k in range(0, n, step):
@@ -91,10 +103,11 @@ def _name_classes(structure: RandomPartition, ax: Axes) -> None:
         ax.text(
             1.06 * x[k],
             1.06 * y[k],
-            shown(structure.classes[k], 18),
+            names[k],
             fontsize=_SIZE,
             rotation=0 if upright else turn + 180 * is_left,
             rotation_mode="anchor",
             ha="center" if upright and abs(x[k]) < 0.1 else "right" if is_left else "left",
             va="center" if abs(y[k]) < 0.95 or not upright else "bottom" if y[k] > 0 else "top",
         )
+    return side

@@ -8,6 +8,7 @@ from matplotlib.colors import PowerNorm
 from numpy.typing import ArrayLike
 
 from structent._typing import FloatArray, IndexArray
+from structent.plots.kinds import is_order
 from structent.plots.matrix import name_blocks, name_classes, outline, show_matrix
 from structent.plots.order import structure_order
 from structent.plots.rows import checked_rows
@@ -25,7 +26,8 @@ def plot_confusion(
     """Plot the share of each class's rows that is taken for each class.
 
     Rows and columns are in the order of :func:`~structent.plots.structure_order`; lines are drawn
-    around the classes that share a block in some partition of a level. The shades grow with the
+    around the classes that share a block in some partition of a level, but for the cuts of an
+    order. The shades grow with the
     square root of the share, because mistakes are rare beside hits. A class without rows is grey.
 
     Parameters
@@ -86,6 +88,9 @@ def confusion_shares(labels: ArrayLike, proba: ArrayLike, n_classes: int) -> Flo
 
 
 def _outline_levels(ax: Axes, structure: RandomPartition, order: IndexArray) -> None:
+    # The cuts of an order leave all classes together but the first and the last.
+    if is_order(structure) and not structure.is_nested:
+        return
     coarse = [cuts for cuts in structure.levels.values() if not cuts[0].is_singletons]
     for place, cuts in enumerate(coarse):
         blocks = [cut.block_of[order] for cut in cuts]

@@ -34,7 +34,7 @@ def plot_differences(comparison: Comparison, ax: Axes) -> Axes:
         colour, n = OF_ARM[arm], len(difference.per_fold)
         # Folds stand above each other in their order, so that equal ones are both seen.
         height = place + np.linspace(0.12, 0.36, n)
-        ax.plot(difference.per_fold, height, "o", markersize=4, color=colour, alpha=0.8)
+        ax.plot(difference.per_fold, height, "o", markersize=4, color=colour)
         ax.plot([difference.low, difference.high], [place, place], color=colour, linewidth=3)
         ax.plot(difference.mean, place, "D", markersize=8, color=colour)
         label = f"{difference.mean:+.4f} [{difference.low:+.4f}, {difference.high:+.4f}]"

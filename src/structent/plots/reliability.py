@@ -67,7 +67,7 @@ def plot_reliability(
         ax.set_aspect("equal")
         ax.set_xlabel("probability of the predicted block")
         ax.set_ylabel("share of rows where it is right")
-        ax.set_title(f"level: {shown(level)}", fontsize=10)
+        ax.set_title(shown(level), fontsize=10)
         ax.spines[["top", "right"]].set_visible(False)
     ax.plot(*bins, marker=marker, markersize=4, linewidth=1.2, color=colour, label=name)
     if name is not None:

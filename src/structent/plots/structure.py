@@ -8,7 +8,7 @@ from typing import NamedTuple
 from matplotlib.axes import Axes
 
 from structent.errors import StructureError
-from structent.plots.circle import circle_summary, draw_circle
+from structent.plots.circle import circle_size, circle_summary, draw_circle
 from structent.plots.graph import draw_graph, graph_size, graph_summary
 from structent.plots.kinds import is_circle, is_order
 from structent.plots.scale import draw_scale, scale_size, scale_summary
@@ -87,7 +87,7 @@ def drawing_of(structure: RandomPartition | PartitionSampler) -> Drawing:
     if is_order(fixed):
         return Drawing(lambda ax: draw_scale(fixed, ax), scale_size(fixed), scale_summary(fixed))
     if is_circle(fixed):
-        return Drawing(lambda ax: draw_circle(fixed, ax), (6.0, 6.3), circle_summary(fixed))
+        return Drawing(lambda ax: draw_circle(fixed, ax), circle_size(fixed), circle_summary(fixed))
     summary = togetherness_summary(fixed)
     return Drawing(lambda ax: draw_togetherness(fixed, ax), (6.5, 6.0), summary)
 

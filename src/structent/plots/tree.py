@@ -21,7 +21,7 @@ _SIZE = 8.0  # of the letters, in points
 _LINE = 11.0  # from row to row
 _INDENT = 12.0  # from level to level
 _GAP = 18.0  # from column to column
-_WIDTH = 9.0  # inches, of the page
+_WIDTH, _HEIGHT = 9.0, 12.0  # of the page, in inches
 _ROWS_OF_ONE_COLUMN = 36
 
 
@@ -61,13 +61,17 @@ def draw_tree(structure: RandomPartition, ax: Axes) -> Axes:
 
 def tree_size(structure: RandomPartition) -> tuple[float, float]:
     """Return the size of a figure with room for the whole tree, up to that of a page."""
-    rows = list(_rows(structure, len(_coarse_levels(structure)) + 1))
-    most_columns = max(int((72 * _WIDTH + _GAP) / _column_width(rows)), 1)
-    n_columns = min(most_columns, ceil(len(rows) / _ROWS_OF_ONE_COLUMN))
-    repeated = len(_coarse_levels(structure)) * (n_columns - 1)
-    n_lines = ceil((len(rows) + repeated) / n_columns) + 3  # and the legend
+    n_levels = len(_coarse_levels(structure)) + 1
+    for depth in range(n_levels, 0, -1):
+        rows = list(_rows(structure, depth))
+        most_columns = max(int((72 * _WIDTH + _GAP) / _column_width(rows)), 1)
+        n_columns = min(most_columns, ceil(len(rows) / _ROWS_OF_ONE_COLUMN))
+        repeated = (depth + 1) * (n_columns - 1)
+        height = ceil((len(rows) + repeated) / n_columns) * _LINE / 72
+        if height <= _HEIGHT:
+            break
     width = max(5.0, (n_columns * _column_width(rows) + 20) / 72)
-    return min(width, _WIDTH), min(n_lines * _LINE / 72 + 0.4, 18.0)
+    return min(width, _WIDTH), min(height, _HEIGHT) + 0.9  # and the legend
 
 
 def tree_summary(structure: RandomPartition) -> str:
@@ -128,17 +132,18 @@ def _column_width(rows: list[Row]) -> float:
 
 
 def _draw_column(ax: Axes, column: list[Row], left: float, n_levels: int) -> None:
-    path: list[int] = []
+    reached: list[float] = []  # how far down the line below each block above the row has come
     xs: list[float] = []
     ys: list[float] = []
     for y, row in enumerate(column):
         x = left + _INDENT * row.depth
-        path = path[: row.depth]
-        if path:
-            above = left + _INDENT * (len(path) - 1)
+        reached = reached[: row.depth]
+        if reached:
+            above = left + _INDENT * (len(reached) - 1)
             xs += [above, above, x, np.nan]
-            ys += [path[-1] + 0.25, y, y, np.nan]
-        path.append(y)
+            ys += [reached[-1], y, y, np.nan]
+            reached[-1] = y
+        reached.append(y + 0.25)
         name = f"{row.name} …" if row.is_repeated else row.name
         faint = 0.65 if row.is_repeated else 1.0
         ax.text(x + 6, y, name, fontsize=_SIZE, va="center", alpha=faint)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from matplotlib.axes import Axes
 
@@ -40,7 +42,7 @@ def differences_figure(comparison: Comparison) -> PageFigure:
     return page_figure(
         "differences",
         lambda ax: plot_differences(comparison, ax),
-        (7.0, 3.4),
+        (5.4, 3.2),
         caption="Dots are folds, diamonds their means, bars the 95 % intervals.",
         summary=f"{summary}, in nats a row.",
     )
@@ -59,7 +61,7 @@ def learning_curve_figure(comparison: Comparison) -> PageFigure | None:
     return page_figure(
         "learning-curve",
         lambda ax: plot_learning_curve(curve, ax),
-        (6.0, 3.6),
+        (4.8, 3.2),
         caption="Means over the folds, with their standard errors.",
         summary=f"Class log loss at growing numbers of training rows. {text}.",
     )
@@ -67,14 +69,18 @@ def learning_curve_figure(comparison: Comparison) -> PageFigure | None:
 
 def confusion_figures(comparison: Comparison) -> list[PageFigure]:
     """Return the confusion matrix of each model."""
-    side = float(np.clip(3.6 + 0.09 * len(comparison.task.classes), 4.6, 8.0))
+    classes = comparison.task.classes
+    longest = min(max(len(str(label)) for label in classes), 20)
+    side = float(np.clip(2.9 + 0.085 * len(classes) + 0.05 * longest, 4.0, 8.0))
+
+    def draw(arm: ArmName, ax: Axes) -> None:
+        plot_confusion(comparison.labels, comparison.proba[arm], comparison.structure, ax)
+
     return [
         page_figure(
             f"confusion-{arm}",
-            lambda ax, arm=arm: plot_confusion(
-                comparison.labels, comparison.proba[arm], comparison.structure, ax
-            ),
-            (side + 0.6, side),
+            partial(draw, arm),
+            (side + 0.5, side),
             caption=f"Confusion matrix, {NAME_OF_ARM[arm]}",
             summary=_confusion_summary(comparison, arm),
         )
@@ -86,7 +92,7 @@ def reliability_figures(comparison: Comparison) -> list[PageFigure]:
     """Return the reliability diagram of each level, with both models."""
     structure = comparison.scored_structure
 
-    def draw(ax: Axes, level: str) -> None:
+    def draw(level: str, ax: Axes) -> None:
         for arm, marker in zip(_BOTH, "os", strict=True):
             plot_reliability(
                 comparison.labels,
@@ -102,9 +108,9 @@ def reliability_figures(comparison: Comparison) -> list[PageFigure]:
     return [
         page_figure(
             f"reliability-{place}",
-            lambda ax, level=level: draw(ax, level),
-            (3.8, 3.8),
-            caption=f"Level {level}: on the dashed line, confidence is what it says.",
+            partial(draw, level),
+            (2.9, 3.0),
+            caption=f"Reliability at {level}",
             summary=_reliability_summary(comparison, level),
         )
         for place, level in enumerate(comparison.levels)
@@ -136,4 +142,4 @@ def _reliability_summary(comparison: Comparison, level: str) -> str:
         f"{NAME_OF_ARM[arm]} {comparison.mean(arm, level, 'calibration error'):.4f}"
         for arm in _BOTH
     )
-    return f"Reliability diagram of level {level}; mean calibration error: {errors}."
+    return f"Reliability diagram at {level}; mean calibration error: {errors}."

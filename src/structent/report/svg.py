@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Callable
 from io import StringIO
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 from markupsafe import Markup, escape
@@ -15,13 +15,17 @@ from matplotlib.figure import Figure
 
 # Stands for the page's ink while matplotlib draws, which knows no "currentColor".
 _INK = "#012345"
-_SETTINGS = {
+_SMALLEST = 0.68  # of the size of a figure: letters of 9 points are 8 pixels high then
+_SETTINGS: dict[Any, Any] = {
+    # Axes begin as large as the figure, and the layout takes away what names need.
+    "figure.subplot.left": 0.01,
+    "figure.subplot.right": 0.99,
+    "figure.subplot.bottom": 0.01,
+    "figure.subplot.top": 0.99,
     "svg.fonttype": "none",
     "font.family": ["sans-serif"],
     "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib, and is wider than most
     "font.size": 9,
-    "text.parse_math": True,
-    "text.usetex": False,
     "text.color": _INK,
     "axes.edgecolor": _INK,
     "axes.labelcolor": _INK,
@@ -76,7 +80,7 @@ def page_figure(
     caption, summary
         What it is, and what there is to be seen.
     """
-    with mpl.rc_context({**mpl.rcParamsDefault, **_SETTINGS, "svg.hashsalt": name}):
+    with mpl.rc_context({**_defaults(), **_SETTINGS, "svg.hashsalt": name}):
         figure = Figure(figsize=size, layout="constrained")
         draw(figure.add_subplot())
         text = StringIO()
@@ -84,10 +88,16 @@ def page_figure(
             # The reader's browser has fonts for all scripts, whatever matplotlib has.
             warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
             figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    return PageFigure(_for_page(text.getvalue(), summary), summary, caption)
+    return PageFigure(_for_page(text.getvalue(), size[0], summary), summary, caption)
 
 
-def _for_page(svg: str, summary: str) -> Markup:
+def _defaults() -> dict[Any, Any]:
+    """Return matplotlib's own settings, so that a user's style does not change the page."""
+    # The backend is no setting of a figure: the user's would be gone afterwards.
+    return {name: value for name, value in mpl.rcParamsDefault.items() if name != "backend"}
+
+
+def _for_page(svg: str, width: float, summary: str) -> Markup:
     drawing = svg[svg.index("<svg") :]
     # What matplotlib says of all elements would hold for the whole page; the page says it itself.
     drawing = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", drawing, count=1, flags=re.S)
@@ -95,8 +105,9 @@ def _for_page(svg: str, summary: str) -> Markup:
     used = set(re.findall(r"(?:url\(|href=\")#([^)\"]+)", drawing))
     # Only inside of tags: text has no "<", so that a class may be called anything.
     drawing = re.sub(r"<[^>]*>", lambda tag: _for_page_tag(tag.group(), used), drawing)
-    label = escape(summary)
-    opening = f'<svg role="img" aria-label="{label}" focusable="false"'
+    # On a narrow screen it shrinks as far as it can be read, and is scrolled from there on.
+    style = f"max-width: max(100%, {_SMALLEST * width * 96:.0f}px)"
+    opening = f'<svg role="img" aria-label="{escape(summary)}" style="{style}"'
     return Markup(opening + drawing.removeprefix("<svg"))  # noqa: S704  matplotlib escapes text
 
 

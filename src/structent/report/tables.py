@@ -11,6 +11,7 @@ import numpy as np
 from structent._typing import FloatArray
 from structent.comparison.result import METRICS, ArmName, Comparison
 from structent.plots.colours import NAME_OF_ARM
+from structent.structure import RandomPartition
 
 _PACKAGES = ("structent", "numpy", "scipy", "scikit-learn", "xgboost", "lightgbm")
 
@@ -49,9 +50,11 @@ def facts(comparison: Comparison) -> list[tuple[str, str]]:
     return found
 
 
-def levels_table(comparison: Comparison) -> Table:
-    """Return the partitions of the structure, level by level."""
-    structure = comparison.scored_structure
+def levels_table(comparison: Comparison) -> Table | None:
+    """Return the partitions of the structure, level by level; those of a sampler change."""
+    structure = comparison.structure
+    if not isinstance(structure, RandomPartition):
+        return None
     rows = []
     for name, partitions in structure.levels.items():
         weight = structure.weights[[level == name for level in structure.level_of]].sum()

@@ -63,7 +63,7 @@ def _leaves(content: Any, above: Path) -> Iterator[Path]:
                 )
     elif isinstance(content, list):
         for item in content:
-            if isinstance(item, dict | list):
+            if isinstance(item, dict):
                 yield from _leaves(item, above)
             else:
                 yield (*above, as_label(item))

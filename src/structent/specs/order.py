@@ -1,6 +1,7 @@
 """The order of labels: that of numbers and of the calendar, or one that is given."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from structent._typing import Label
 from structent.errors import StructentError
@@ -57,14 +58,20 @@ def given_order(text: str, labels: Sequence[Label]) -> tuple[Label, ...]:
 
 
 def sorted_classes(labels: Sequence[Label]) -> tuple[Label, ...]:
-    """Return labels sorted, numbers before text where there are both.
+    """Return labels sorted: numbers, then text, then pairs.
 
     Examples
     --------
     >>> sorted_classes(["oak", "ash", 10, 9])
     (9, 10, 'ash', 'oak')
     """
-    return tuple(sorted(labels, key=lambda label: (isinstance(label, str), label)))
+    return tuple(sorted(labels, key=_rank))
+
+
+def _rank(label: Label) -> tuple[int, Any]:
+    if isinstance(label, tuple):
+        return 2, repr(label)  # its parts may be of types that do not compare
+    return int(isinstance(label, str)), label
 
 
 def _place(label: Label, names: tuple[str, ...]) -> int | None:

@@ -139,6 +139,8 @@ def _header(path: FilePath) -> list[str]:
         path, separator=separator, has_header=False, n_rows=1, infer_schema=False
     ).row(0)
     names = [name or "" for name in row]
+    if any("\0" in name for name in names):
+        raise StructentError(f"{Path(path)} must be a table as text, got bytes that are no text")
     other = next((mark for mark in ";\t|," if mark != separator and mark in names[0]), None)
     if len(names) == 1 and other is not None:
         raise StructentError(

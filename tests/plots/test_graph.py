@@ -1,0 +1,39 @@
+"""The layout of a graph."""
+
+import numpy as np
+from hypothesis import given, settings
+from scipy.sparse.csgraph import shortest_path
+from scipy.spatial.distance import pdist, squareform
+
+from structent import LabelGraph
+from structent.plots.graph import layout
+from structent.plots.order import adjacency
+from tests.strategies import connected_graphs
+
+
+def stress(points, graph):
+    distance = shortest_path(adjacency(graph), unweighted=True)[np.triu_indices(len(points), 1)]
+    return (((pdist(points) - distance) / distance) ** 2).sum()
+
+
+@settings(max_examples=25)
+@given(connected_graphs(max_size=25))
+def test_no_small_move_of_all_points_lowers_the_stress_much(graph):
+    points = layout(graph)
+    assert np.isfinite(points).all()
+    rng = np.random.default_rng(0)
+    before = stress(points, graph)
+    for _ in range(5):
+        moved = points + rng.normal(scale=0.3, size=points.shape)
+        assert stress(moved, graph) > 0.98 * before
+
+
+def test_a_square_is_drawn_as_a_square():
+    square = layout(LabelGraph([("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]))
+    sides = squareform(pdist(square))[[0, 1, 2, 3], [1, 2, 3, 0]]
+    np.testing.assert_allclose(sides, sides[0], rtol=1e-3)
+
+
+def test_the_layout_is_the_same_every_time():
+    graph = LabelGraph([(i, (i * 7 + 1) % 40) for i in range(40) if i != (i * 7 + 1) % 40])
+    np.testing.assert_array_equal(layout(graph), layout(graph))

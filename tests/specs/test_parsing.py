@@ -1,0 +1,160 @@
+"""Short forms and files: each gives the structure that the library itself would."""
+
+import re
+
+import pytest
+
+from structent import (
+    LabelError,
+    LabelGraph,
+    SpanningTreePartitions,
+    StructentError,
+    circular,
+    hierarchy,
+    ordinal,
+    trivial,
+)
+from structent.specs import parse_structure
+from structent.structure import catalog
+
+MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("trivial", trivial(sorted(MONTHS))),
+        ("circular", circular(MONTHS, width=3, singleton_weight=0.3)),
+        ("circular:width=4", circular(MONTHS, width=4, singleton_weight=0.3)),
+        ("circular:width=2,weight=0.5", circular(MONTHS, width=2, singleton_weight=0.5)),
+        ("ordinal", ordinal(MONTHS, singleton_weight=0.5)),
+        ("ordinal:weight=0.25", ordinal(MONTHS, singleton_weight=0.25)),
+    ],
+)
+def test_a_short_form_is_the_structure_it_names(spec, expected):
+    structure = parse_structure(spec, sorted(MONTHS)).structure
+    assert structure.partitions == expected.partitions
+    assert structure.weights.tolist() == pytest.approx(expected.weights.tolist(), abs=1e-15)
+    assert structure.level_of == expected.level_of
+
+
+def test_numbered_months_are_the_circle_of_the_catalog():
+    assert parse_structure("circular:width=3", range(12, 0, -1)).structure == catalog.months()
+
+
+def test_an_order_that_is_given_may_hold_classes_that_no_row_has():
+    specified = parse_structure("ordinal:order=S|M|L|XL,weight=0.5", ["XL", "S", "M"])
+    assert specified.structure == ordinal(["S", "M", "L", "XL"])
+    assert specified.notes == ("1 class of the structure has no row, but gets a probability: 'L'",)
+
+
+@pytest.fixture
+def flowers(tmp_path):
+    path = tmp_path / "flowers.csv"
+    path.write_text(
+        "species,family,genus,height\n"
+        "dog rose,Rosaceae,Rosa,1\ntea rose,Rosaceae,Rosa,2\napple,Rosaceae,Malus,3\n"
+        "oak,Fagaceae,Quercus,4\nbeech,Fagaceae,Fagus,5\noak,Fagaceae,,6\n"
+    )
+    return path
+
+
+SPECIES = ["apple", "beech", "dog rose", "oak", "tea rose"]
+
+
+@pytest.mark.parametrize("columns", ["genus,family", "family,genus"])
+def test_columns_of_the_data_are_a_hierarchy_in_any_order(columns, flowers):
+    specified = parse_structure(
+        f"hierarchy:columns={columns}", SPECIES, table=flowers, target="species"
+    )
+    assert specified.structure == hierarchy(
+        {
+            "apple": ("Rosaceae", "Malus"),
+            "beech": ("Fagaceae", "Fagus"),
+            "dog rose": ("Rosaceae", "Rosa"),
+            "oak": ("Fagaceae", "Quercus"),
+            "tea rose": ("Rosaceae", "Rosa"),
+        },
+        level_names=["family", "genus"],
+    )
+    assert specified.columns_used == tuple(columns.split(","))
+
+
+def test_the_weight_of_a_hierarchy_is_that_of_its_classes(flowers):
+    spec = "hierarchy:columns=family,genus,weight=0.5"
+    structure = parse_structure(spec, SPECIES, table=flowers, target="species").structure
+    assert structure.weights.tolist() == [0.25, 0.25, 0.5]
+
+
+def test_a_graph_comes_from_its_edges(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("from,to\na,b\nb,c\nc,d\nb,a\n")
+    specified = parse_structure(f"graph:{path},blocks=2,weight=0.25", ["d", "c", "b", "a"])
+    graph = LabelGraph([("a", "b"), ("b", "c"), ("c", "d")], ["a", "b", "c", "d"])
+    assert specified.structure == SpanningTreePartitions(graph, 2, 0.25)
+    assert specified.notes == (f"1 edges of {path} are listed twice and were taken once",)
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ("circle", "a structure must be one of trivial, circular, ordinal, hierarchy, graph, or"),
+        ("circular:widht=3", "width, weight, order, got 'widht'; did you mean 'width'?"),
+        ("circular:3", "circular takes the options width, weight, order, got '3'"),
+        ("circular:width=three", "width of circular must be a whole number, got 'three'"),
+        ("circular:width=13", "width must be"),
+        ("circular:width=3,width=4", "circular takes 'width' once, got it twice"),
+        ("ordinal:weight=heavy", "weight of ordinal must be a number, got 'heavy'"),
+        ("ordinal:weight=2", "singleton_weight must"),
+        ("trivial:weight=1", "trivial takes no options, got 'weight'"),
+        ("hierarchy", "hierarchy needs 'columns', got none; write it as in hierarchy:columns="),
+        ("hierarchy:columns=genus", "needs data with these columns, got none"),
+        ("graph", "graph needs a file, got none; write it as in graph:edges.csv,blocks=10"),
+        ("graph:edges.csv", "graph needs 'blocks', got none"),
+        ("graph:edges.csv,blocks=3", "there is no file edges.csv"),
+        ("graph:edges.xml,blocks=3", "must come from a .csv, .tsv or .json file, got edges.xml"),
+        ("no.nwk", "there is no file no.nwk"),
+        ("ordinal:order=jan|feb", "got 10 that are not: 'apr', 'aug'"),
+    ],
+)
+def test_a_wrong_spec_is_refused_in_one_sentence(spec, reason, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StructentError, match=re.escape(reason)) as caught:
+        parse_structure(spec, MONTHS)
+    assert "\n" not in str(caught.value)
+
+
+def test_labels_without_an_order_need_one():
+    message = "got 'L', 'M', 'S'; give the order as in ordinal:order=S|M|L|XL"
+    with pytest.raises(StructentError, match=re.escape(message)):
+        parse_structure("ordinal", ["S", "M", "L"])
+
+
+def test_labels_that_the_file_lacks_are_listed_with_what_is_near(tmp_path):
+    path = tmp_path / "trees.json"
+    path.write_text('{"tree": ["maple", "oak"], "flower": ["rose", "7"]}')
+    with pytest.raises(LabelError) as caught:
+        parse_structure(str(path), ["mapel", "oak", 7, "rose", "zzzz"])
+    assert str(caught.value) == (
+        "every label of the data must be a class of the structure, got 3 that are not: "
+        "7 (it has '7' of type str, not int), 'mapel' (did you mean 'maple'?), 'zzzz'; "
+        "correct the labels or the structure"
+    )
+
+
+def test_numbers_in_the_data_are_not_text_in_the_file(tmp_path):
+    path = tmp_path / "year.json"
+    path.write_text('{"winter": ["1", "2"], "summer": ["7", "8"]}')
+    with pytest.raises(LabelError, match="it has '1' of type str, not int"):
+        parse_structure(str(path), [1, 2, 7, 8])
+
+
+def test_columns_must_exist_and_not_be_the_target(flowers):
+    for columns, reason in (
+        ("genuss", "no column 'genuss'; did you mean 'genus'"),
+        ("species", "must not be the target, got 'species'"),
+    ):
+        with pytest.raises(StructentError, match=reason):
+            parse_structure(
+                f"hierarchy:columns={columns}", SPECIES, table=flowers, target="species"
+            )
