@@ -1,17 +1,244 @@
 """The command line, run as a user runs it."""
 
-import re
+import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import numpy as np
+import polars as pl
+import pytest
+
 import structent
+from structent.cli import main
+from structent.datasets import load_seattle_weather, seattle_weather_file
 
 COMMAND = Path(sys.executable).parent / "structent"
+MONTHS = load_seattle_weather().structure
+SEATTLE = str(seattle_weather_file())
+ABOUT_MONTHS = [SEATTLE, "--target", "month", "--structure", "circular:width=3"]
+NUMBERS = ["--features", "precipitation,temp_max,temp_min,wind"]
 
 
-def run(*arguments):
-    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False)
+def run(*arguments, **options):
+    return subprocess.run(
+        [COMMAND, *arguments], capture_output=True, text=True, check=False, **options
+    )
+
+
+@pytest.fixture
+def structent_command(monkeypatch, capsys):
+    """Run the command in this process: exit code, stdout and stderr."""
+
+    def run_here(*arguments):
+        monkeypatch.setattr(sys, "argv", ["structent", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        return ended.value.code or 0, captured.out, captured.err
+
+    return run_here
+
+
+@pytest.fixture(scope="module")
+def plants(tmp_path_factory):
+    """A small table of plants, whose genus is a column of its own."""
+    rng = np.random.default_rng(0)
+    genus_of = {"oak": "tree", "ash": "tree", "rose": "flower", "lily": "flower"}
+    species = rng.choice(list(genus_of), size=160)
+    centre = {"oak": 0.0, "ash": 0.6, "rose": 3.0, "lily": 3.6}
+    size = np.array([centre[name] for name in species]) + rng.normal(size=160)
+    path = tmp_path_factory.mktemp("plants") / "plants.csv"
+    pl.DataFrame(
+        {
+            "species": species,
+            "genus": [genus_of[name] for name in species],
+            "size": size,
+            "noise": rng.normal(size=160),
+            "plot": np.arange(160) // 4,
+        }
+    ).write_csv(path)
+    return path
+
+
+QUICK = ["--folds", "3", "--repeats", "1", "--jobs", "2"]
+
+
+# The main job
+
+
+def test_compare_prints_the_table_and_the_verdict_last(structent_command, plants, tmp_path):
+    report, model = tmp_path / "report.html", tmp_path / "model.structent"
+    code, out, err = structent_command(
+        "compare", plants, "--target", "species", "--structure", "hierarchy:columns=genus",
+        "--group", "plot", "--report", report, "--save", model, *QUICK,
+    )  # fmt: skip
+    assert code == 0, err
+    lines = [line for line in " ".join(out.split("\n")).split(". ") if line.strip()]
+    assert "structure" in lines[-1]
+    assert "95 %" in lines[-1]
+    for shown in ("genus", "class", "log loss", "scrambled copies", "no structure"):
+        assert shown in out
+    assert "<html" in report.read_text()
+    loaded = structent.StructuredBoostingClassifier.load(model)
+    # The column that defines the structure gives the label away, and the group is no feature.
+    assert loaded.feature_names_in_.tolist() == ["size", "noise"]
+
+
+def test_compare_as_json_is_for_machines(structent_command, plants):
+    code, out, _ = structent_command(
+        "compare", plants, "--target", "species", "--structure", "hierarchy:columns=genus",
+        "--json", *QUICK,
+    )  # fmt: skip
+    found = json.loads(out)
+    assert code == 0
+    assert found["verdict"]["finding"] in ("helps", "regularisation", "no evidence")
+    assert set(found["scores"]) == {"none", "structure", "scrambled"}
+    assert found["folds"] == 3
+    assert found["against_none"]["low"] <= found["against_none"]["mean"]
+
+
+def test_the_demo_ends_with_the_report_and_a_verdict(tmp_path):
+    result = run("demo", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "The report: structent-demo.html" in result.stdout
+    assert "95 %" in result.stdout
+    assert (tmp_path / "structent-demo.html").stat().st_size > 10_000
+    assert "Traceback" not in result.stderr
+
+
+# A model of one's own
+
+
+def test_a_model_is_trained_used_and_scored(structent_command, tmp_path):
+    model, out = tmp_path / "months.structent", tmp_path / "predictions.parquet"
+    code, text, _ = structent_command("train", *ABOUT_MONTHS, *NUMBERS, "--save", model, "--quiet")
+    assert code == 0
+    assert "validation log loss" in text
+    code, _, _ = structent_command("predict", model, SEATTLE, "-o", out, "--confidence", "0.6")
+    assert code == 0
+    predictions = pl.read_parquet(out)
+    assert len(predictions) == 1461
+    assert set(predictions["prediction"]) <= set(MONTHS.classes)
+    assert (predictions["answer_probability"] >= 0.6 - 1e-12).all()
+    shares = predictions.select([f"probability of {label}" for label in MONTHS.classes])
+    np.testing.assert_allclose(shares.sum_horizontal(), 1)
+    code, text, _ = structent_command("evaluate", model, SEATTLE, "--json")
+    scores = {row["level"]: row for row in json.loads(text)["rows"]}
+    truth = pl.read_csv(SEATTLE)["month"]
+    accuracy = (predictions["prediction"] == truth).mean()
+    assert scores["class"]["accuracy"] == pytest.approx(accuracy)
+
+
+def test_a_level_is_named_where_the_structure_has_it(structent_command, plants, tmp_path):
+    model, out = tmp_path / "plants.structent", tmp_path / "plants.csv"
+    structent_command(
+        "train", plants, "--target", "species", "--structure", "hierarchy:columns=genus",
+        "--features", "size,noise", "--save", model, "--weights", "0.4",
+    )  # fmt: skip
+    code, _, err = structent_command("predict", model, plants, "-o", out, "--level", "genus")
+    assert code == 0, err
+    assert set(pl.read_csv(out)["genus"]) <= {"tree", "flower"}
+
+
+# Structures and entropy
+
+
+def test_structures_are_shown_checked_and_converted(structent_command, tmp_path):
+    about = ["--data", SEATTLE, "--target", "month"]
+    code, out, _ = structent_command("structure", "show", "circular:width=3", *about)
+    assert code == 0
+    assert "jan..mar (3), apr..jun (3)" in out
+    saved = tmp_path / "months.json"
+    structent_command("structure", "convert", "circular:width=3", "-o", saved, *about)
+    assert structent.RandomPartition.load(saved) == MONTHS
+    code, out, _ = structent_command("structure", "check", saved, SEATTLE, "--target", "month")
+    assert (code, out) == (0, "12 classes; every label of seattle_weather.csv is one of them.\n")
+    code, out, _ = structent_command("structure", "show", saved)
+    assert "12 classes" in out
+
+
+def test_features_are_ranked_by_what_they_tell(structent_command):
+    code, out, _ = structent_command("entropy", *ABOUT_MONTHS, *NUMBERS, "--json")
+    assert code == 0
+    told = json.loads(out)["told_by_feature"]
+    assert list(told.values()) == sorted(told.values(), reverse=True)
+    assert list(told)[-1] in ("wind", "precipitation")
+    twelfths = np.bincount(MONTHS.encode(pl.read_csv(SEATTLE)["month"].to_list())) / 1461
+    wanted = structent.structured_entropy(twelfths, MONTHS)
+    assert json.loads(out)["entropy"] == pytest.approx(wanted)
+
+
+# What users do wrong
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["compare", "no.csv", "--target", "x", "--structure", "ordinal"], "no file no.csv"),
+        (["compare", SEATTLE, "--target", "mnth", "--structure", "ordinal"],
+         "did you mean 'month'"),
+        (["compare", SEATTLE, "--target", "month", "--structure", "circle"], "circle"),
+        (["compare", *ABOUT_MONTHS, "--metric", "f1"], "--metric must be log-loss or accuracy"),
+        (["compare", *ABOUT_MONTHS, "--report", "no/such/folder/r.html"], "no folder"),
+        (["compare", *ABOUT_MONTHS, "--features", "wnd"], "did you mean 'wind'"),
+        (["compare", *ABOUT_MONTHS, *NUMBERS, "--folds", "1"], "n_folds must be between 3"),
+        (["predict", "no.structent", SEATTLE, "-o", "x.parquet"], "got no file no.structent"),
+        (["predict", SEATTLE, SEATTLE, "-o", "x.parquet"], "it is no zip file"),
+        (["predict", SEATTLE, SEATTLE, "-o", "x.xlsx"], "must end in .parquet or .csv"),
+        (["structure", "show", "circular:width=3"], "give --data and --target"),
+        (["train", *ABOUT_MONTHS, "--save", "m", "--weights", "most"], "--weights must be own"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)  # fmt: skip
+def test_every_mistake_is_one_sentence(
+    structent_command, arguments, sentence, monkeypatch, tmp_path
+):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = structent_command(*arguments)
+    assert code == 2
+    assert sentence in err
+    assert "Traceback" not in out + err
+    last = err.strip().split("\n")[-1]
+    assert last.startswith("structent: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_labels_outside_the_structure_are_listed(structent_command, tmp_path):
+    saved = tmp_path / "half.json"
+    MONTHS.restrict(["jan", "feb", "mar"]).save(saved)
+    code, _, err = structent_command(
+        "compare", SEATTLE, "--target", "month", "--structure", saved, *NUMBERS
+    )
+    assert code == 2
+    assert "'apr'" in err
+
+
+def test_what_fails_while_running_has_another_exit_code(structent_command, monkeypatch):
+    def fails(*_arguments, **_options):
+        raise RuntimeError("the disk is on fire")
+
+    monkeypatch.setattr("structent.cli.compare.compare_rows", fails)
+    code, _, err = structent_command("compare", *ABOUT_MONTHS, *NUMBERS)
+    assert code == 1
+    assert "failed while running: RuntimeError: the disk is on fire" in err
+
+
+def test_breaking_off_leaves_no_half_written_file(tmp_path):
+    process = subprocess.Popen(
+        [COMMAND, "compare", *ABOUT_MONTHS, *NUMBERS, "--report", "r.html", "--save", "m"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    time.sleep(8)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_it_tells_its_version():
@@ -20,23 +247,13 @@ def test_it_tells_its_version():
     assert result.returncode == 0
 
 
-def test_the_demo_goes_from_the_coarse_entropy_to_that_of_shannon():
-    result = run("demo")
-    assert result.returncode == 0
-    # -0.3 log2 0.3 - 0.7 log2 0.7, and Shannon's entropy of (0.1, 0.2, 0.7).
-    entropies = re.findall(r"│ +(\d\.\d{4}) │", result.stdout)
-    assert entropies[0] == "0.8813"
-    assert entropies[-1] == "1.1568"
-    assert "0.333, 0.333, 0.333" in result.stdout
+def test_without_a_command_it_shows_what_there_is(structent_command):
+    _, out, err = structent_command()
+    for command in ("compare", "train", "predict", "evaluate", "structure", "entropy", "demo"):
+        assert command in out + err
 
 
-def test_without_a_command_it_shows_what_there_is():
-    result = run()
-    assert "demo" in result.stdout + result.stderr
-
-
-def test_a_wrong_command_is_refused_in_a_sentence():
-    result = run("dmeo")
-    assert result.returncode == 2
-    assert "No such command 'dmeo'" in result.stderr
-    assert "Traceback" not in result.stderr
+def test_a_wrong_command_is_refused_in_a_sentence(structent_command):
+    code, _, err = structent_command("dmeo")
+    assert code == 2
+    assert "No such command 'dmeo'" in err

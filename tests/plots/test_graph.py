@@ -5,9 +5,11 @@ from hypothesis import given, settings
 from scipy.sparse.csgraph import shortest_path
 from scipy.spatial.distance import pdist, squareform
 
-from structent import LabelGraph
+from structent import LabelGraph, SpanningTreePartitions
 from structent.plots.graph import layout
 from structent.plots.order import adjacency
+from structent.structure import catalog
+from tests.plots.drawn import drawn, texts
 from tests.strategies import connected_graphs
 
 
@@ -35,5 +37,22 @@ def test_a_square_is_drawn_as_a_square():
 
 
 def test_the_layout_is_the_same_every_time():
-    graph = LabelGraph([(i, (i * 7 + 1) % 40) for i in range(40) if i != (i * 7 + 1) % 40])
+    graph = LabelGraph([(i, (i + step) % 40) for i in range(40) for step in (1, 7)])
     np.testing.assert_array_equal(layout(graph), layout(graph))
+
+
+def test_a_graph_names_every_county():
+    sampler = SpanningTreePartitions(catalog.california_counties(), 10, 0.5)
+    assert set(texts(drawn(sampler))) == set(sampler.classes)
+
+
+def test_a_graph_without_room_says_how_many_names_are_left_out():
+    sampler = SpanningTreePartitions(catalog.california_counties(), 10, 0.5)
+    ax = drawn(sampler, size=(3, 3))
+    n_left_out = 58 - len(ax.texts)
+    assert n_left_out > 0
+    assert f"{n_left_out} names left out" in ax.get_title("left")
+
+
+def test_a_graph_of_two_classes_can_be_drawn():
+    assert texts(drawn(SpanningTreePartitions(LabelGraph([("a", "b")]), 1, 0.5))) == ["a", "b"]

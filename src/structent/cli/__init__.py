@@ -6,11 +6,14 @@ import sys
 from structent._optional import load_optional
 from structent.errors import StructentError
 
+_BROKEN_OFF = 130  # as shells say it: ended by Ctrl-C
+
 
 def main() -> None:
     """Run the command line: every error is one sentence, never a traceback.
 
-    The exit code is 2 for what the user can mend, 1 for what failed while running.
+    The exit code is 2 for what the user can mend, 1 for what failed while running, 130 if the user
+    broke it off.
     """
     try:
         for package in ("typer", "polars", "jinja2", "matplotlib", "xgboost"):
@@ -21,6 +24,12 @@ def main() -> None:
     except StructentError as error:
         print(f"structent: {error}", file=sys.stderr)
         sys.exit(2)
+    except KeyboardInterrupt:
+        _break_off()
+    except SystemExit as ended:
+        if ended.code == _BROKEN_OFF:
+            _break_off()
+        raise
     except Exception as error:
         if os.environ.get("STRUCTENT_DEBUG"):
             raise
@@ -30,3 +39,12 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(1)
+
+
+def _break_off() -> None:
+    """End at once: threads that are growing trees could not be ended in an orderly way.
+
+    Files are written whole at the very end, so that none is left half.
+    """
+    print("structent: broken off; nothing was written", file=sys.stderr, flush=True)
+    os._exit(_BROKEN_OFF)

@@ -24,6 +24,17 @@ def plot_differences(comparison: Comparison, ax: Axes) -> Axes:
         What a comparison found.
     ax
         The axes.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from matplotlib.figure import Figure
+    >>> from structent.comparison.result import Difference
+    >>> lower = Difference(np.array([-0.03, -0.01]), mean=-0.02, low=-0.04, high=0.0)
+    >>> found = SimpleNamespace(against_none=lower, against_scrambled=lower)  # or a Comparison
+    >>> ax = plot_differences(found, Figure().add_subplot())
+    >>> ax.texts[0].get_text()
+    '-0.0200 [-0.0400, +0.0000]'
     """
     pairs = (
         ("scrambled", "against\nscrambled copies", comparison.against_scrambled),

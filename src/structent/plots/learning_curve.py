@@ -25,6 +25,15 @@ def plot_learning_curve(curve: LearningCurve, ax: Axes) -> Axes:
         The losses at each number of training rows.
     ax
         The axes; the number of rows is on a logarithmic scale.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from structent.comparison.result import LearningCurve
+    >>> curve = LearningCurve((10, 100), np.array([[2.0], [1.5]]), np.array([[1.75], [1.25]]))
+    >>> ax = plot_learning_curve(curve, Figure().add_subplot())
+    >>> [bars.lines[0].get_ydata().tolist() for bars in ax.containers]
+    [[2.0, 1.5], [1.75, 1.25]]
     """
     sizes = np.array(curve.sizes, dtype=np.float64)
     for arm, losses in (("none", curve.none), ("structure", curve.structure)):

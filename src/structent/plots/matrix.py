@@ -41,9 +41,12 @@ def name_classes(ax: Axes, classes: Sequence[Label]) -> None:
 
 
 def name_blocks(ax: Axes, structure: RandomPartition, order: IndexArray) -> None:
-    """Name the blocks of the finest level whose names fit, at the middle of their runs."""
+    """Name the blocks of the finest level whose names fit, else some classes."""
     n_lines = int(min(room(ax)) * 0.8 / (_SMALLEST * 1.4))
-    fitting = [p for p in structure.partitions if p.n_blocks <= n_lines]
+    fitting = [p for p in structure.partitions if 1 < p.n_blocks <= n_lines]
+    if not fitting:
+        name_classes(ax, [structure.classes[place] for place in order])
+        return
     partition = max(fitting, key=len)
     block_of = partition.block_of[order]
     borders = [0, *(np.flatnonzero(np.diff(block_of)) + 1).tolist(), len(order)]

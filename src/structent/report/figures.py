@@ -43,7 +43,7 @@ def differences_figure(comparison: Comparison) -> PageFigure:
         "differences",
         lambda ax: plot_differences(comparison, ax),
         (5.4, 3.2),
-        caption="Dots are folds, diamonds their means, bars the 95 % intervals.",
+        caption="Dots are folds, diamonds their means, bars their confidence intervals.",
         summary=f"{summary}, in nats a row.",
     )
 

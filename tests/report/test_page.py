@@ -1,0 +1,180 @@
+"""The page without a browser: what is in it, and what must never be."""
+
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+
+from structent import SpanningTreePartitions, circular, hierarchy, ordinal, trivial
+from structent.report import report_html, write_report
+from structent.structure import catalog
+from tests.comparison.made import made_comparison
+
+SCRIPT, QUOTES = "<script>alert(1)</script>", "say \"hi\" & 'bye'"
+HOSTILE = hierarchy(
+    {SCRIPT: ("<b>plant</b>",), QUOTES: ("<b>plant</b>",), "--><i>": ("x",), "$a$_{": ("x",)},
+    level_names=['"><img src=x onerror=alert(1)>'],
+)
+STRUCTURES = {
+    "months": catalog.months(),
+    "cifar100": catalog.cifar100(),
+    "ordinal": ordinal(range(7)),
+    "counties": SpanningTreePartitions(catalog.california_counties(), 10, 0.5),
+    "hostile": HOSTILE,
+    "trivial": trivial(["a", "b"]),
+}
+SECTIONS = ["compared", "structure", "levels", "weights", "differences", "confusion", "reliability"]
+
+
+class Page(HTMLParser):
+    """Every tag with its attributes, and the text outside of styles and scripts."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.text, self._inside = [], "", None
+        self.feed(html)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        self._inside = tag
+
+    def handle_data(self, data):
+        if self._inside not in ("style", "script"):
+            self.text += data
+
+    def named(self, *names):
+        return [attributes for tag, attributes in self.tags if tag in names]
+
+
+@pytest.fixture(scope="module", params=STRUCTURES)
+def page(request):
+    return Page(report_html(made_comparison(STRUCTURES[request.param])))
+
+
+def test_every_section_is_there_and_linked(page):
+    assert [section["id"] for section in page.named("section")] == SECTIONS
+    assert [a["href"] for a in page.named("a")] == ["#main", *(f"#{name}" for name in SECTIONS)]
+
+
+def test_the_verdict_comes_first(page):
+    verdict = "The structure lowers log loss by 0.010 +- 0.003 (95 %)."
+    assert page.text.index(verdict) < page.text.index("What was compared")
+
+
+def test_no_tag_refers_to_anything_outside(page):
+    for tag, attributes in page.tags:
+        for name, value in attributes.items():
+            if name in ("src", "href", "xlink:href", "action", "data", "srcset"):
+                assert value.startswith(("#", "data:")), (tag, name, value)
+
+
+def test_no_address_but_the_names_of_svg_is_in_the_page():
+    html = report_html(made_comparison(catalog.months()))
+    assert set(re.findall(r"https?://[^\s\"'<]*", html)) == {
+        "http://www.w3.org/2000/svg",
+        "http://www.w3.org/1999/xlink",
+    }
+
+
+def test_the_network_is_forbidden(page):
+    (policy,) = [m["content"] for m in page.named("meta") if "http-equiv" in m]
+    assert policy.startswith("default-src 'none'; img-src data:;")
+    assert "script-src 'sha256-" in policy
+
+
+def test_names_are_text_and_never_tags(page):
+    assert len(page.named("script")) == 1
+    assert page.named("b", "i", "img") == []
+    assert not any(name.startswith("on") for _, attributes in page.tags for name in attributes)
+
+
+def test_hostile_names_are_shown_as_they_are():
+    text = Page(report_html(made_comparison(HOSTILE))).text
+    for name in (SCRIPT, QUOTES, "<b>plant</b>", "--><i>", "$a$_{"):
+        assert name in text
+
+
+def test_ids_are_unique_and_every_reference_has_one(page):
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    values = [v for _, attributes in page.tags for v in attributes.values() if v]
+    used = {name for v in values for name in re.findall(r"^#(.+)$|url\(#([^)]+)\)", v)}
+    assert {first or second for first, second in used} <= set(ids)
+
+
+def test_headings_are_in_order_with_one_at_the_top(page):
+    levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+def test_every_figure_says_what_there_is_to_be_seen(page):
+    for svg in page.named("svg"):
+        assert svg["role"] == "img"
+        assert len(svg["aria-label"]) > 30
+
+
+def test_every_table_has_a_caption_and_every_heading_a_scope(page):
+    assert len(page.named("caption")) == len(page.named("table")) >= 5
+    assert {th.get("scope") for th in page.named("th")} == {"col", "row"}
+
+
+def test_scores_are_means_and_deviations_over_the_folds():
+    comparison = made_comparison(catalog.months())
+    text = Page(report_html(comparison)).text
+    losses = comparison.scores["structure"].by_level[:, 0, 0]
+    assert f"{losses.mean():.4f} ± {losses.std(ddof=1):.4f}" in text
+    severity = comparison.scores["scrambled"].severity
+    assert f"{severity.mean():.4f} ± {severity.std(ddof=1):.4f}" in text
+
+
+def test_what_was_compared_is_told():
+    comparison = made_comparison(catalog.months(), cuts=("half of the rows were left out",))
+    text = " ".join(Page(report_html(comparison)).text.split())
+    for told in (
+        "month, 12 classes",
+        "600 used of 600 with a label",
+        "2: rain, wind",
+        "5 folds, 2 times",
+        "12.5 seconds",
+        "2 rows without a label were left out",
+        "half of the rows were left out",
+    ):
+        assert told in text
+
+
+def test_the_learning_curve_has_a_section_where_there_is_one():
+    page = Page(report_html(made_comparison(catalog.months(), learning_curve=True)))
+    assert "learning-curve" in [section["id"] for section in page.named("section")]
+
+
+def test_the_model_file_is_quoted_for_python_and_for_the_shell():
+    html = report_html(made_comparison(catalog.months()), model_file="it's mine.structent")
+    text = Page(html).text
+    assert 'StructuredBoostingClassifier.load("it\'s mine.structent")' in text
+    assert "structent predict 'it'\"'\"'s mine.structent' weather.csv -o" in text
+
+
+def test_the_same_comparison_gives_the_same_page():
+    first, second = (report_html(made_comparison(STRUCTURES["counties"])) for _ in range(2))
+    assert first == second
+
+
+def test_a_page_of_a_hundred_classes_is_below_a_megabyte():
+    html = report_html(made_comparison(catalog.cifar100(), n_rows=3000, learning_curve=True))
+    assert len(html.encode()) < 2**20
+
+
+def test_names_in_any_script_are_kept():
+    fish = circular(["鲤鱼", "سمك", "рыба"], width=2)
+    assert "鲤鱼" in Page(report_html(made_comparison(fish))).text
+
+
+def test_the_file_is_the_page_and_nothing_is_left_beside_it(tmp_path):
+    comparison = made_comparison(catalog.months())
+    write_report(comparison, tmp_path / "report.html", model_file="m.structent")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    written = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert written == report_html(comparison, model_file="m.structent")
