@@ -19,6 +19,7 @@ demo: $(INSTALLED)
 	$(BIN)/structent demo
 
 bench: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --group bench
 	$(BIN)/python -m benchmarks $(ARGS)
 
 format: $(INSTALLED)

@@ -1,6 +1,7 @@
-"""Run the benchmarks: ``python -m benchmarks`` prints the tables, ``--record`` keeps them.
+"""Run the benchmarks: ``python -m benchmarks [NAME ...]`` prints tables, ``--record`` keeps them.
 
-One thread each; alternatives take turns in one process; medians.
+One thread each; alternatives take turns in one process; medians. Sections that are not run stay in
+RESULTS.md as they are, each with its own date.
 """
 
 import os
@@ -10,44 +11,58 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "
 
 os.environ["KERAS_BACKEND"] = "torch"
 
+import argparse  # noqa: E402
 import platform  # noqa: E402
-import sys  # noqa: E402
+import re  # noqa: E402
+from collections.abc import Callable  # noqa: E402
 from datetime import UTC, datetime  # noqa: E402
+from importlib import import_module  # noqa: E402
 from importlib.metadata import version  # noqa: E402
 from pathlib import Path  # noqa: E402
 
-from benchmarks import (  # noqa: E402
-    boosting,
-    jax_losses,
-    linear,
-    losses,
-    quality,
-    structures,
-)
+from benchmarks import quality, verdicts  # noqa: E402
 
+TIMED = ("structures", "losses", "jax_losses", "boosting", "linear")
+KEPT: dict[str, tuple[str, Callable[[], list[str]]]] = {
+    "quality": (quality.TITLE, quality.tables),
+    "verdicts": (verdicts.TITLE, verdicts.table),
+}
 VERSIONS = (
     "numpy", "scipy", "numba", "torch", "keras", "jax", "scikit-learn", "xgboost", "lightgbm",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "RESULTS.md"
+HEADER = """# Benchmark results
+
+Written by `make bench ARGS=--record`, or section by section: `make bench ARGS="linear --record"`.
+The machine is shared, so absolute times vary. Ratios come from alternatives that take turns in one
+process, on one thread.
+"""
 
 
-def report() -> str:
-    """Return all tables as Markdown."""
-    lines = [
-        "# Benchmark results",
-        "",
-        "Written by `make bench ARGS=--record`. The machine is shared, so absolute times vary.",
-        "Ratios come from alternatives that take turns in one process, on one thread.",
-        "",
-        f"{datetime.now(UTC):%Y-%m-%d}, {_machine()}, Python {platform.python_version()}, "
-        + ", ".join(f"{name} {version(name)}" for name in VERSIONS),
-    ]
-    for module in (structures, losses, jax_losses, boosting, linear):
-        lines += ["", f"## {module.TITLE}", "", "| case | structent | baseline | ratio |"]
-        lines += ["|---|---|---|---|"]
-        lines += ["| " + " | ".join(row) + " |" for row in module.rows()]
-    lines += ["", f"## {quality.TITLE}", *quality.tables()]
-    return "\n".join(lines) + "\n"
+def section(name: str) -> tuple[str, str]:
+    """Return the title of a section, and its text as Markdown."""
+    if name in KEPT:
+        title, table = KEPT[name]
+        return title, "\n".join([_when_and_where(), *table()])
+    module = import_module(f"benchmarks.{name}")
+    lines = [_when_and_where(), "", "| case | structent | baseline | ratio |", "|---|---|---|---|"]
+    lines += ["| " + " | ".join(row) + " |" for row in module.rows()]
+    return module.TITLE, "\n".join(lines)
+
+
+def record(sections: dict[str, str]) -> None:
+    """Write the sections into RESULTS.md, in place of what they were."""
+    parts = re.split(r"^## (.*)\n", RESULTS.read_text(), flags=re.MULTILINE)[1:]
+    kept = {title: text.strip() for title, text in zip(parts[::2], parts[1::2], strict=True)}
+    whole = kept | sections
+    text = "\n\n".join(f"## {title}\n\n{content.strip()}" for title, content in whole.items())
+    RESULTS.write_text(f"{HEADER}\n{text}\n")
+
+
+def _when_and_where() -> str:
+    versions = ", ".join(f"{name} {version(name)}" for name in VERSIONS)
+    today, python = datetime.now(UTC), platform.python_version()
+    return f"{today:%Y-%m-%d}, {_machine()}, Python {python}, {versions}"
 
 
 def _machine() -> str:
@@ -60,7 +75,14 @@ def _machine() -> str:
 
 
 if __name__ == "__main__":
-    text = report()
-    print(text)
-    if "--record" in sys.argv:
-        RESULTS.write_text(text)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "names", nargs="*", help=f"any of {', '.join((*TIMED, *KEPT))}; all if none"
+    )
+    parser.add_argument("--record", action="store_true", help="write RESULTS.md")
+    arguments = parser.parse_args()
+    made = dict(section(name) for name in arguments.names or (*TIMED, *KEPT))
+    for title, text in made.items():
+        print(f"## {title}\n\n{text}\n")
+    if arguments.record:
+        record(made)
