@@ -83,20 +83,25 @@ def _against_lightgbm(case: str, structure: RandomPartition | PartitionSampler) 
 
 def _against_structureboost(case: str, structure: RandomPartition | PartitionSampler) -> Row:
     """Time the same number of rounds by the package of the paper's author."""
-    n_rounds = 5
+    n_rounds = 20
     features, labels = _problem(len(structure.classes))
+    _train(structure, features, labels, 1)  # compiles
     start = time.perf_counter()
     _structureboost(structure, features, labels, n_rounds)
     theirs = time.perf_counter() - start
     start = time.perf_counter()
+    _train(structure, features, labels, n_rounds)
+    ours = time.perf_counter() - start
+    return _row(f"{case}, {n_rounds} rounds", ours, theirs, "no target")
+
+
+def _train(structure: Any, features: Any, labels: Any, n_rounds: int) -> None:
     xgboost.train(
         _xgboost_parameters(structure, VECTOR),
         xgboost.QuantileDMatrix(features, label=labels, nthread=1),
         n_rounds,
         obj=for_xgboost.structured_objective(structure, n_threads=1),
     )
-    ours = time.perf_counter() - start
-    return _row(f"{case}, {n_rounds} rounds", ours, theirs, "no target")
 
 
 def _structureboost(structure: Any, features: Any, labels: Any, n_rounds: int) -> None:
@@ -119,6 +124,8 @@ def _structureboost(structure: Any, features: Any, labels: Any, n_rounds: int) -
             "partition_type": "variable",
             "singleton_weight": structure.singleton_weight,
             "random_partition_size": structure.n_blocks,
+            "num_partitions": 1,
+            "rp_method": "span_tree",
             "target_graph": structureboost.graphs.graph_undirected(edges),
         }
     columns = {

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from structent.comparison.run import OnProgress
+from structent.comparison.progress import OnProgress
 from structent.errors import StructentError
 
 

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from structent._typing import FloatArray, IndexArray
-from structent.comparison.result import METRICS, scored_structure
+from structent.comparison.result import METRICS, Plan, scored_structure
 from structent.estimators.classes import Structure
 from structent.estimators.folds import dealt_folds, grouped_folds
 from structent.metrics import level_report
@@ -132,3 +132,39 @@ class Contest:
         model = clone(self.estimator).set_params(structure=structure, weights=singleton_weight)
         validation = (self.validation.features, self.validation.labels)
         return model.fit(self.train.features, self.train.labels, eval_set=validation)
+
+
+@dataclass(frozen=True, eq=False)
+class FoldScores:
+    """What the models of one fold are worth.
+
+    Attributes
+    ----------
+    test
+        The rows held out.
+    none, structure, copies
+        The scores without structure, with it, and with each of its scrambled copies.
+    """
+
+    test: IndexArray
+    none: Scored
+    structure: Scored
+    copies: list[Scored]
+
+
+def run_fold(
+    rows: Rows, structure: Any, estimator: Any, plan: Plan, fold_of: IndexArray, fold: int,
+    repeat: int,
+) -> FoldScores:  # fmt: skip
+    """Return the scores of the three arms in one fold."""
+    contest = Contest.of(
+        estimator, structure, rows, fold_of, fold, np.random.RandomState((repeat, fold))
+    )
+    plain = contest.without_structure()
+    scored_plain = contest.scored(plain)
+    best = contest.scored(contest.best_of(plain, structure, plan.singleton_weights))
+    copies = []
+    for copy in range(plan.n_copies):
+        scrambled = structure.scramble(np.random.default_rng((repeat, fold, copy)))
+        copies.append(contest.scored(contest.best_of(plain, scrambled, plan.singleton_weights)))
+    return FoldScores(np.flatnonzero(fold_of == fold), scored_plain, best, copies)

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 
 from structent._checks import checked_integer
-from structent._typing import FloatArray, IndexArray
-from structent.comparison.arms import Contest, Rows, Scored
-from structent.comparison.differences import paired_difference, verdict
+from structent._typing import IndexArray
+from structent.comparison.arms import Contest, FoldScores, Rows, run_fold
+from structent.comparison.findings import concluded, described
+from structent.comparison.learning_curve import measured_curve
 from structent.comparison.plan import affordable
-from structent.comparison.result import (
-    METRICS,
-    ArmScores,
-    Comparison,
-    LearningCurve,
-    Plan,
-    Task,
-)
+from structent.comparison.progress import OnProgress
+from structent.comparison.result import Comparison, Plan
 from structent.errors import StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.estimators.classes import Structure, checked_labels, checked_structure
@@ -30,12 +25,8 @@ from structent.losses.rounds import available_threads
 from structent.structure import RandomPartition, SpanningTreePartitions
 from structent.structure.labels import class_indices
 
-# Told what is done, and how much of all there is to do: "folds", 3, 10.
-OnProgress: TypeAlias = Callable[[str, int, int], None]
-
 SINGLETON_WEIGHTS = (0.1, 0.4, 0.7)
 _PROBED_ROWS = 4000
-_CURVE_PARTS = (0.125, 0.25, 0.5, 1.0)
 
 
 def compare(  # noqa: PLR0913  a question has many sides
@@ -120,7 +111,7 @@ def compare(  # noqa: PLR0913  a question has many sides
     plan, n_used = _affordable_plan(plan, rows, structure, estimator, budget, workers, seed)
     used = rows.take(_drawn_rows(rows, n_used, seed))
     folds = list(_folds(used, plan, seed))
-    done: list[_Fold] = []
+    done: list[FoldScores] = []
     on_progress("folds", 0, len(folds))
     for fold in _in_parallel(used, structure, estimator, plan, folds, workers):
         done.append(fold)
@@ -133,20 +124,10 @@ def compare(  # noqa: PLR0913  a question has many sides
         plan = replace(plan, cuts=(*plan.cuts, cut))
     curve = None
     if learning_curve:
-        curve = _learning_curve(used, structure, estimator, plan, seed, on_progress)
+        curve = measured_curve(used, structure, estimator, plan, seed, on_progress)
     names = feature_names or tuple(map(str, getattr(features, "columns", range(_width(features)))))
-    task = _task(rows, used, structure, plan, (data, target, group), names, notes)
-    return _comparison(task, plan, structure, done, used, metric, seed, start, curve)
-
-
-class _Fold:
-    """The scores of one fold: of each arm, those of the copies in a list, and its rows."""
-
-    def __init__(self, test: IndexArray, plain: Scored, best: Scored, copies: list[Scored]) -> None:
-        self.test = test
-        self.none = plain
-        self.structure = best
-        self.copies = copies
+    task = described(rows, used, structure, plan, (data, target, group), names, notes)
+    return concluded(task, plan, structure, done, used, metric, seed, start, curve)
 
 
 def _checked_rows(features: Any, labels: Any, groups: Any, structure: Structure) -> Rows:
@@ -204,111 +185,13 @@ def _folds(rows: Rows, plan: Plan, seed: int) -> Iterator[tuple[IndexArray, int,
 def _in_parallel(
     rows: Rows, structure: Any, estimator: Any, plan: Plan,
     folds: list[tuple[IndexArray, int, int]], workers: int,
-) -> Iterator[_Fold]:  # fmt: skip
+) -> Iterator[FoldScores]:  # fmt: skip
     # Threads, not processes: XGBoost and the kernel release the interpreter's lock.
     run = Parallel(n_jobs=workers, backend="threading", return_as="generator")
     yield from run(
-        delayed(_run_fold)(rows, structure, estimator, plan, fold_of, fold, repeat)
+        delayed(run_fold)(rows, structure, estimator, plan, fold_of, fold, repeat)
         for fold_of, fold, repeat in folds
     )
-
-
-def _run_fold(
-    rows: Rows, structure: Any, estimator: Any, plan: Plan, fold_of: IndexArray, fold: int,
-    repeat: int,
-) -> _Fold:  # fmt: skip
-    contest = Contest.of(
-        estimator, structure, rows, fold_of, fold, np.random.RandomState((repeat, fold))
-    )
-    plain = contest.without_structure()
-    scored_plain = contest.scored(plain)
-    best = contest.scored(contest.best_of(plain, structure, plan.singleton_weights))
-    copies = []
-    for copy in range(plan.n_copies):
-        scrambled = structure.scramble(np.random.default_rng((repeat, fold, copy)))
-        copies.append(contest.scored(contest.best_of(plain, scrambled, plan.singleton_weights)))
-    return _Fold(np.flatnonzero(fold_of == fold), scored_plain, best, copies)
-
-
-def _learning_curve(
-    rows: Rows, structure: Any, estimator: Any, plan: Plan, seed: int, on_progress: OnProgress
-) -> LearningCurve:
-    n_rows = len(rows.labels)
-    sizes = tuple(int(part * n_rows * (1 - 1 / plan.n_folds)) for part in _CURVE_PARTS)
-    fold_of = rows.folds(plan.n_folds, np.random.RandomState((seed, 0)))
-    table = np.empty((2, len(sizes), plan.n_folds))
-    for place, size in enumerate(sizes):
-        on_progress("learning curve", place, len(sizes))
-        for fold in range(plan.n_folds):
-            rng = np.random.RandomState((seed, place, fold))
-            rest, test = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
-            kept = np.concatenate([rng.permutation(rest)[:size], test])
-            part, is_test = rows.take(kept), np.arange(len(kept)) >= len(kept) - len(test)
-            contest = Contest.of(estimator, structure, part, is_test.astype(int), 1, rng)
-            plain = contest.without_structure()
-            best = contest.best_of(plain, structure, plan.singleton_weights)
-            for arm, model in enumerate((plain, best)):
-                table[arm, place, fold] = contest.scored(model).by_level[-1, 0]
-    on_progress("learning curve", len(sizes), len(sizes))
-    return LearningCurve(sizes, *table)
-
-
-def _task(
-    rows: Rows, used: Rows, structure: Structure, plan: Plan,
-    names: tuple[str, str, str | None], features: tuple[str, ...], notes: tuple[str, ...],
-) -> Task:  # fmt: skip
-    counts = np.bincount(
-        class_indices(used.labels, structure.classes), minlength=len(structure.classes)
-    )
-    rare = tuple(
-        label
-        for label, count in zip(structure.classes, counts.tolist(), strict=True)
-        if 0 < count < plan.n_folds
-    )
-    data, target, group = names
-    return Task(
-        data, target, group, features, len(rows.labels), len(used.labels), structure.classes,
-        tuple(counts.tolist()), rare, notes,
-    )  # fmt: skip
-
-
-def _comparison(  # noqa: PLR0913, PLR0917  all that was found
-    task: Task, plan: Plan, structure: Structure, done: list[_Fold], used: Rows, metric: str,
-    seed: int, start: float, curve: LearningCurve | None,
-) -> Comparison:  # fmt: skip
-    scores = {
-        "none": _arm([[fold.none] for fold in done]),
-        "structure": _arm([[fold.structure] for fold in done]),
-        "scrambled": _arm([fold.copies for fold in done]),
-    }
-    losses = {arm: _class_losses(scored, metric) for arm, scored in scores.items()}
-    against_none = paired_difference(losses["structure"] - losses["none"], plan.n_folds)
-    against_scrambled = paired_difference(losses["structure"] - losses["scrambled"], plan.n_folds)
-    proba = {
-        arm: np.zeros((len(used.labels), len(structure.classes))) for arm in ("none", "structure")
-    }
-    for fold in done[: plan.n_folds]:  # every row once
-        proba["none"][fold.test] = fold.none.proba
-        proba["structure"][fold.test] = fold.structure.proba
-    return Comparison(
-        task, plan, structure, done[0].none.levels, scores,
-        np.array([fold.structure.singleton_weight for fold in done]),
-        against_none, against_scrambled, verdict(against_none, against_scrambled, metric),
-        class_indices(used.labels, structure.classes), proba,
-        time.perf_counter() - start, seed, curve, metric,
-    )  # fmt: skip
-
-
-def _arm(folds: list[list[Scored]]) -> ArmScores:
-    by_level = [np.mean([scored.by_level for scored in fold], axis=0) for fold in folds]
-    severity = [np.mean([scored.severity for scored in fold]) for fold in folds]
-    return ArmScores(np.array(by_level), np.array(severity))
-
-
-def _class_losses(scores: ArmScores, metric: str) -> FloatArray:
-    """Return what is better when it is lower, of the classes, (folds,)."""
-    values: FloatArray = scores.by_level[:, -1, METRICS.index(metric)]
-    return -values if metric == "accuracy" else values
 
 
 def _width(features: Any) -> int:
