@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: test check demo bench format clean
+.PHONY: test check demo bench docs format clean
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest
@@ -14,6 +14,10 @@ check: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/mkdocs build --strict --quiet
+
+docs: $(INSTALLED)
+	$(BIN)/mkdocs build --strict
 
 demo: $(INSTALLED)
 	$(BIN)/structent demo
@@ -35,4 +39,4 @@ $(INSTALLED): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis dist

@@ -126,7 +126,7 @@ def test_the_wheel_works_in_a_clean_environment(clean_environment):
     subprocess.run(install_command_line, check=True)
     demo = run_clean(python, "structent", "demo")
     assert demo.returncode == 0, demo.stderr
-    assert "Structured entropy" in demo.stdout
+    assert "The report: structent-demo.html" in demo.stdout
 
 
 def test_the_wheel_holds_the_types_and_the_graphs(clean_environment):

@@ -158,7 +158,8 @@ def test_the_skip_link_is_the_first_stop_of_the_keyboard_and_is_seen_there(month
 def test_the_page_and_its_figures_follow_the_scheme_with_enough_contrast(months, scheme):
     show(months, width=1200, scheme=scheme)
     colours = """
-      const of = (element, name) => getComputedStyle(element)[name].match(/[\\d.]+/g).map((v) => v / 255);
+      const of = (element, name) =>
+        getComputedStyle(element)[name].match(/[\\d.]+/g).map((v) => v / 255);
       return [of(document.body, "backgroundColor"), of(document.body, "color"),
               of(document.querySelector("svg text"), "fill"),
               of(document.querySelector("caption"), "color"),

@@ -17,6 +17,7 @@ from structent.cli.question import Question, read_question, save_model
 from structent.comparison import Comparison
 from structent.comparison import compare as compare_rows
 from structent.comparison.result import ARMS, METRICS
+from structent.comparison.run import drawn_rows
 from structent.errors import StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.report import write_report
@@ -64,7 +65,7 @@ def compare(  # noqa: PLR0913  a command has many options
             on_progress=on_progress,
         )  # fmt: skip
         if save is not None:
-            on_progress("the model on all rows", 0, 1)
+            on_progress("the model to keep", 0, 1)
             save_model(better_model(found, question, seed, jobs), save, question, target)
     if report is not None:
         write_report(found, report, model_file=save)
@@ -74,9 +75,10 @@ def compare(  # noqa: PLR0913  a command has many options
 def better_model(
     found: Comparison, question: Question, seed: int, jobs: int | None
 ) -> StructuredBoostingClassifier:
-    """Return the model that did better, trained on all rows: with the structure only if it helps.
+    """Return the model that did better, trained on all rows that were compared.
 
-    Its weight of the singletons is the one that was chosen most often.
+    It has the structure only if that helps, with the weight of the singletons that was chosen most
+    often.
     """
     weight = 1.0
     if found.verdict.finding == "helps":
@@ -85,7 +87,9 @@ def better_model(
     model = StructuredBoostingClassifier(
         found.structure, weights=weight, learning_rate=0.1, random_state=seed, n_jobs=jobs
     )
-    return model.fit(question.table.features, question.table.labels)
+    table = question.table
+    kept = drawn_rows(len(table.labels), found.task.n_used, seed)
+    return model.fit(table.features[kept], table.labels[kept])
 
 
 def shown(found: Comparison, *, save: Path | None, report: Path | None) -> Lines:

@@ -124,7 +124,8 @@ class Contest:
             np.array([values[metric] for metric in METRICS]).T,
             report.mistake_severity,
             in_order,
-            float(model.structure_.singleton_weight),
+            # As the candidate was written: in proportion, 0.7 may have become 0.7000000000000001.
+            round(float(model.structure_.singleton_weight), 9),
             tuple(row.level for row in report.rows),
         )
 

@@ -19,7 +19,8 @@ def seconds_needed(plan: Plan, seconds_a_fit: float, n_jobs: int) -> float:
     """Return how long a plan takes, given how long a model without structure does."""
     n_structured = len(plan.singleton_weights) * (1 + plan.n_copies)
     a_fold = (1.0 + _LONGER * n_structured) * seconds_a_fit
-    return a_fold * plan.n_folds * plan.n_repeats / n_jobs
+    the_model_to_keep = _LONGER * seconds_a_fit
+    return a_fold * plan.n_folds * plan.n_repeats / n_jobs + the_model_to_keep
 
 
 def seconds_of_rows(n_rows: int, *, probed_rows: int, probed_seconds: float) -> float:

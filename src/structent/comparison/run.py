@@ -27,6 +27,7 @@ from structent.structure.labels import class_indices
 
 SINGLETON_WEIGHTS = (0.1, 0.4, 0.7)
 _PROBED_ROWS = 4000
+_PLANNED = 0.7  # of the budget: a probe is a rough guess
 
 
 def compare(  # noqa: PLR0913  a question has many sides
@@ -109,7 +110,7 @@ def compare(  # noqa: PLR0913  a question has many sides
     plan = Plan(n_folds, n_repeats, n_copies, SINGLETON_WEIGHTS, ())
     on_progress("a timed probe", 0, 1)
     plan, n_used = _affordable_plan(plan, rows, structure, estimator, budget, workers, seed)
-    used = rows.take(_drawn_rows(rows, n_used, seed))
+    used = rows.take(drawn_rows(len(rows.labels), n_used, seed))
     folds = list(_folds(used, plan, seed))
     done: list[FoldScores] = []
     on_progress("folds", 0, len(folds))
@@ -130,6 +131,13 @@ def compare(  # noqa: PLR0913  a question has many sides
     return concluded(task, plan, structure, done, used, metric, seed, start, curve)
 
 
+def drawn_rows(n_rows: int, n_used: int, seed: int) -> IndexArray:
+    """Return the rows that a comparison uses where time is short: all, or a random part."""
+    if n_used >= n_rows:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(seed).permutation(n_rows)[:n_used])
+
+
 def _checked_rows(features: Any, labels: Any, groups: Any, structure: Structure) -> Rows:
     checked_structure(structure)
     if not isinstance(structure, RandomPartition | SpanningTreePartitions):
@@ -147,18 +155,12 @@ def _checked_rows(features: Any, labels: Any, groups: Any, structure: Structure)
     return Rows(features, as_array, grouped)
 
 
-def _drawn_rows(rows: Rows, n_used: int, seed: int) -> IndexArray:
-    if n_used >= len(rows.labels):
-        return np.arange(len(rows.labels))
-    return np.sort(np.random.default_rng(seed).permutation(len(rows.labels))[:n_used])
-
-
 def _affordable_plan(
     plan: Plan, rows: Rows, structure: Structure, estimator: Any, budget: float, workers: int,
     seed: int,
 ) -> tuple[Plan, int]:  # fmt: skip
     n_probed = min(len(rows.labels), _PROBED_ROWS)
-    probe = rows.take(_drawn_rows(rows, n_probed, seed))
+    probe = rows.take(drawn_rows(len(rows.labels), n_probed, seed))
     rng = np.random.RandomState(seed)
     fold_of = probe.folds(plan.n_folds, rng)
     start = time.perf_counter()
@@ -168,7 +170,7 @@ def _affordable_plan(
     return affordable(
         plan,
         len(rows.labels),
-        max(budget - seconds, 0.0),
+        max(_PLANNED * budget - seconds, 0.0),
         probed_rows=n_probed,
         probed_seconds=seconds,
         n_jobs=min(workers, plan.n_folds),

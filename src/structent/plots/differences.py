@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from structent.plots.colours import OF_ARM, ink
 
@@ -54,6 +55,7 @@ def plot_differences(comparison: Comparison, ax: Axes) -> Axes:
     ax.set_yticks([0, 1], labels=[name for _, name, _ in pairs])
     ax.set_ylim(-0.45, 1.55)
     ax.margins(x=0.08)
+    ax.xaxis.set_major_locator(MaxNLocator(5))
     ax.set_xlabel("difference of class log loss, nats a row\n(below 0 the structure is better)")
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "right", "left"]].set_visible(False)

@@ -2,7 +2,7 @@
 
 from structent._optional import load_optional
 
-load_optional("jinja2", extra="report", purpose="A report")
+load_optional("jinja2", extra="cli", purpose="A report")
 
 from structent.report.page import report_html, write_report  # noqa: E402  after the advice
 

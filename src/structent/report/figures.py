@@ -26,7 +26,12 @@ def structure_figure(comparison: Comparison) -> PageFigure:
     """Return the structure, drawn by its kind."""
     drawing = drawing_of(comparison.structure)
     return page_figure(
-        "structure", drawing.draw, drawing.size, caption="The structure", summary=drawing.summary
+        "structure",
+        drawing.draw,
+        drawing.size,
+        caption="The structure",
+        summary=drawing.summary,
+        least=0.85,
     )
 
 
@@ -83,6 +88,7 @@ def confusion_figures(comparison: Comparison) -> list[PageFigure]:
             (side + 0.5, side),
             caption=f"Confusion matrix, {NAME_OF_ARM[arm]}",
             summary=_confusion_summary(comparison, arm),
+            least=0.68 if len(classes) <= 30 else 1.0,  # many names are small already
         )
         for arm in _BOTH
     ]

@@ -15,7 +15,6 @@ from matplotlib.figure import Figure
 
 # Stands for the page's ink while matplotlib draws, which knows no "currentColor".
 _INK = "#012345"
-_SMALLEST = 0.68  # of the size of a figure: letters of 9 points are 8 pixels high then
 _SETTINGS: dict[Any, Any] = {
     # Axes begin as large as the figure, and the layout takes away what names need.
     "figure.subplot.left": 0.01,
@@ -66,6 +65,7 @@ def page_figure(
     *,
     caption: str,
     summary: str,
+    least: float = 0.68,
 ) -> PageFigure:
     """Return what a function draws into axes as a figure of the page.
 
@@ -79,6 +79,9 @@ def page_figure(
         Width and height in inches.
     caption, summary
         What it is, and what there is to be seen.
+    least
+        The share of its size to which a narrow screen may shrink it before it is scrolled; letters
+        of 9 points are 8 pixels high at .68.
     """
     with mpl.rc_context({**_defaults(), **_SETTINGS, "svg.hashsalt": name}):
         figure = Figure(figsize=size, layout="constrained")
@@ -88,7 +91,7 @@ def page_figure(
             # The reader's browser has fonts for all scripts, whatever matplotlib has.
             warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
             figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    return PageFigure(_for_page(text.getvalue(), size[0], summary), summary, caption)
+    return PageFigure(_for_page(text.getvalue(), least * size[0], summary), summary, caption)
 
 
 def _defaults() -> dict[Any, Any]:
@@ -97,7 +100,7 @@ def _defaults() -> dict[Any, Any]:
     return {name: value for name, value in mpl.rcParamsDefault.items() if name != "backend"}
 
 
-def _for_page(svg: str, width: float, summary: str) -> Markup:
+def _for_page(svg: str, least_width: float, summary: str) -> Markup:
     drawing = svg[svg.index("<svg") :]
     # What matplotlib says of all elements would hold for the whole page; the page says it itself.
     drawing = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", drawing, count=1, flags=re.S)
@@ -105,8 +108,7 @@ def _for_page(svg: str, width: float, summary: str) -> Markup:
     used = set(re.findall(r"(?:url\(|href=\")#([^)\"]+)", drawing))
     # Only inside of tags: text has no "<", so that a class may be called anything.
     drawing = re.sub(r"<[^>]*>", lambda tag: _for_page_tag(tag.group(), used), drawing)
-    # On a narrow screen it shrinks as far as it can be read, and is scrolled from there on.
-    style = f"max-width: max(100%, {_SMALLEST * width * 96:.0f}px)"
+    style = f"max-width: max(100%, {96 * least_width:.0f}px)"  # 96 pixels an inch
     opening = f'<svg role="img" aria-label="{escape(summary)}" style="{style}"'
     return Markup(opening + drawing.removeprefix("<svg"))  # noqa: S704  matplotlib escapes text
 
