@@ -1,6 +1,7 @@
 # Each target does all its own set-up: a machine needs Python 3.11 or newer, pip and make.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
+export NO_MKDOCS_2_WARNING := 1
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 

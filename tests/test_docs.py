@@ -30,6 +30,7 @@ NOT_RUN = ("structent compare", "structent demo")
 @pytest.mark.requires("xgboost")
 @pytest.mark.requires("torch")
 @pytest.mark.requires("typer")
+@pytest.mark.requires("dask")
 @pytest.mark.parametrize(
     "page",
     [page for page in PAGES if SHOWN_BLOCK.search(page.read_text())],

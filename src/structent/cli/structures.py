@@ -109,8 +109,8 @@ def _specified(spec: str, data: Path | None, target: str | None, output: Output)
     if data is None or target is None:
         if not Path(spec).exists():
             raise StructentError(
-                f"{spec!r} is no file, and a short form needs the labels of a table: give --data "
-                "and --target"
+                f"there is no file {spec}; if that is a short form, give the labels it is for: "
+                "--data and --target"
             )
         structure, notes = structure_from_file(spec, ())
         specified = Specified(structure, notes=notes)

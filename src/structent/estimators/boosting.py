@@ -46,8 +46,8 @@ class StructuredBoostingClassifier(
     weights
         None keeps the structure's own weights, a number is the weight of the singletons (1 for
         plain log loss), an array replaces them all, and "auto" chooses the weight of the singletons
-        by cross-validation among a few, no structure among them, so that a wrong structure costs
-        little more than time. See ``weights_``.
+        by cross-validation among a few, no structure among them: with rows enough, a wrong
+        structure costs time alone. See ``weights_``.
     n_estimators
         The most rounds there may be.
     learning_rate, max_depth, min_child_weight, reg_lambda
