@@ -54,8 +54,7 @@ def compare(  # noqa: PLR0913  a command has many options
     for path in (save, report):
         check_can_write(path)
     question = read_question(data, target, structure, options.separated(features), group)
-    for sentence in question.notes:
-        output.note(sentence)
+    output.notes(*question.notes)
     with output.progress() as on_progress:
         found = compare_rows(
             question.table.features, question.table.labels, question.specified.structure,

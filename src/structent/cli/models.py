@@ -44,8 +44,7 @@ def train(  # noqa: PLR0913  a command has many options
     output = Output(as_json=as_json, quiet=quiet)
     check_can_write(save)
     question = read_question(data, target, structure, options.separated(features), None)
-    for sentence in question.notes:
-        output.note(sentence)
+    output.notes(*question.notes)
     model = StructuredBoostingClassifier(
         question.specified.structure, weights=_weights(weights), random_state=seed, n_jobs=jobs,
         progress=output.messages.is_terminal and not quiet and not as_json,
@@ -108,8 +107,7 @@ def evaluate(
     output = Output(as_json=as_json, quiet=quiet)
     fitted, target, columns = load_model(model)
     labels = read_labels(data, target)
-    for sentence in labels.notes:
-        output.note(sentence)
+    output.notes(*labels.notes)
     has_label = read_table(data, [target])[target].is_not_null().to_numpy()
     features = read_features(data, columns).filter(has_label)
     structure = scored_structure(checked_structure(fitted.structure_))

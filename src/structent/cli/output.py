@@ -40,10 +40,11 @@ class Output:
         else:
             self.console.print(shown, highlight=False)
 
-    def note(self, sentence: str) -> None:
-        """Print a sentence on what was done, where notes are wanted."""
+    def notes(self, *sentences: str) -> None:
+        """Print sentences on what was done, where notes are wanted."""
         if not self.quiet and not self.as_json:
-            self.messages.print(sentence, style="dim", highlight=False, markup=False)
+            for sentence in sentences:
+                self.messages.print(sentence, style="dim", highlight=False, markup=False)
 
     @contextmanager
     def progress(self) -> Iterator[OnProgress]:

@@ -34,7 +34,7 @@ def show(spec: Spec, data: OfData = None, target: OfTarget = None) -> None:
     structure = specified.structure
     drawn = structure if isinstance(structure, RandomPartition) else structure.sample(0)
     if drawn is not structure:
-        output.note("A new partition is drawn in every round; this is the first.")
+        output.notes("A new partition is drawn in every round; this is the first.")
     output.console.print(str(drawn), highlight=False, markup=False)
 
 
@@ -75,11 +75,10 @@ def entropy(
     """Measure the entropy of the labels, and what each feature tells about them."""
     output = Output(as_json=as_json, quiet=quiet)
     question = read_question(data, target, structure, options.separated(features), None)
-    for sentence in question.notes:
-        output.note(sentence)
+    output.notes(*question.notes)
     relation = question.specified.structure
     if not isinstance(relation, RandomPartition):
-        output.note("A new partition is drawn in every round; the first is measured with.")
+        output.notes("A new partition is drawn in every round; the first is measured with.")
         relation = relation.sample(0)
     labels = question.table.labels
     counts = np.bincount(relation.encode(labels), minlength=relation.n_classes)
@@ -117,6 +116,5 @@ def _specified(spec: str, data: Path | None, target: str | None, output: Output)
     else:
         classes = read_labels(data, target).classes
         specified = parse_structure(spec, classes, table=data, target=target)
-    for sentence in specified.notes:
-        output.note(sentence)
+    output.notes(*specified.notes)
     return specified
