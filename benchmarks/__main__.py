@@ -20,12 +20,13 @@ from importlib import import_module  # noqa: E402
 from importlib.metadata import version  # noqa: E402
 from pathlib import Path  # noqa: E402
 
-from benchmarks import quality, verdicts  # noqa: E402
+from benchmarks import budget, quality, verdicts  # noqa: E402
 
 TIMED = ("structures", "losses", "jax_losses", "boosting", "linear")
 KEPT: dict[str, tuple[str, Callable[[], list[str]]]] = {
     "quality": (quality.TITLE, quality.tables),
     "verdicts": (verdicts.TITLE, verdicts.table),
+    "budget": (budget.TITLE, budget.table),
 }
 VERSIONS = (
     "numpy", "scipy", "numba", "torch", "keras", "jax", "scikit-learn", "xgboost", "lightgbm",

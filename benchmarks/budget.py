@@ -1,0 +1,82 @@
+"""Does the budget hold? ``structent compare`` on 100,000 rows, 20 features and 50 classes.
+
+``python -m benchmarks.budget`` makes the table, runs the command with its default budget of ten
+minutes in a process of its own, and keeps time and memory in ``budget.jsonl``.
+"""
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+TITLE = "The budget of a comparison: 100,000 rows, 20 features, 50 classes, default settings"
+KEPT = Path(__file__).parent / "budget.jsonl"
+COMMAND = [
+    "compare", "big.parquet", "--target", "species", "--structure", "hierarchy:columns=genus",
+    "--report", "report.html", "--save", "model.structent", "--json",
+]  # fmt: skip
+
+
+def run() -> None:
+    """Run the command once, and keep what it took."""
+    with tempfile.TemporaryDirectory() as folder:
+        _big_table().write_parquet(Path(folder) / "big.parquet")
+        start = time.perf_counter()
+        structent = Path(sys.executable).parent / "structent"
+        result = subprocess.run(
+            [structent, *COMMAND], cwd=folder, capture_output=True, text=True, check=True
+        )
+        seconds = time.perf_counter() - start
+    found: dict[str, Any] = json.loads(result.stdout)
+    line = {
+        "seconds": seconds,
+        "megabytes": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024,
+        "rows": found["rows"],
+        "folds": found["folds"],
+        "finding": found["verdict"]["finding"],
+    }
+    with KEPT.open("a") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def table() -> list[str]:
+    """Return what the runs took, as Markdown."""
+    text = [
+        "",
+        "| time (at most 12 minutes) | memory (at most 4 GB) | rows used | folds | verdict |",
+    ]
+    text += ["|---|---|---|---|---|"]
+    for line in map(json.loads, KEPT.read_text().splitlines() if KEPT.exists() else []):
+        text.append(
+            f"| {line['seconds'] / 60:.1f} minutes | {line['megabytes'] / 1024:.2f} GB "
+            f"| {line['rows']:,} | {line['folds']} | {line['finding']} |"
+        )
+    return text
+
+
+def _big_table() -> pl.DataFrame:
+    rng = np.random.default_rng(0)
+    n_rows, n_features, n_classes = 100_000, 20, 50
+    species = rng.integers(n_classes, size=n_rows)
+    genus = species // 5
+    centres = rng.normal(size=(10, n_features))[genus]
+    centres += 0.4 * rng.normal(size=(n_classes, n_features))[species]
+    features = centres + 1.5 * rng.normal(size=(n_rows, n_features))
+    columns: dict[str, Any] = {
+        f"f{j}": features[:, j].astype(np.float32) for j in range(n_features)
+    }
+    columns["species"] = [f"s{code:02d}" for code in species]
+    columns["genus"] = [f"g{code}" for code in genus]
+    return pl.DataFrame(columns)
+
+
+if __name__ == "__main__":
+    run()
+    print("\n".join(table()))
