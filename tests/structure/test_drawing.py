@@ -19,6 +19,11 @@ def test_any_structure_fits_a_screen(structure):
     assert_fits_a_screen(str(structure))
 
 
+def test_characters_that_would_end_a_line_are_spelled_out():
+    text = str(trivial(["oak\r\n", "\x1e"]))
+    assert text.splitlines()[0] == "2 classes: oak\\r\\n, \\x1e"
+
+
 def test_large_structures_fit_a_screen():
     for structure in (
         catalog.cifar100(),
