@@ -1,0 +1,1 @@
+"""The experiments of the paper, on real data: what ``structent reproduce`` runs."""

@@ -1,0 +1,176 @@
+"""Experiment 1D: transfer learning, where only the last layer is trained, on 1,000 images.
+
+A pre-trained network is frozen; a new last layer learns from its features. Features are computed
+once and kept: for every training image those of several augmented views, of which each epoch takes
+one at random. All losses learn from the same views in the same order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+import keras  # type: ignore[import-untyped]  # Keras has no types
+import numpy as np
+from numpy.typing import NDArray
+
+from structent.comparison.progress import OnProgress
+from structent.experiments.cifar100.augmentation import augmented
+from structent.experiments.cifar100.features import Features
+from structent.experiments.cifar100.images import read_images
+from structent.experiments.cifar100.measures import Measures
+from structent.experiments.cifar100.networks import backbone_name, head
+from structent.experiments.cifar100.slices import TrialImages, images_of_trial
+from structent.experiments.cifar100.training import Epochs, Judged, trajectories, use_threads
+from structent.experiments.cifar100.training_loss import (
+    OTHER_LOSSES,
+    PAPER_LOSSES,
+    training_loss,
+)
+from structent.experiments.experiment import Result, Settings
+from structent.structure import catalog
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How the last layer learns; the defaults are the paper's, the number of views is ours."""
+
+    size: int = 1000
+    n_trials: int = 3
+    learning_rate: float = 0.002
+    momentum: float = 0.9
+    epochs: int = 300
+    measured_every: int = 10
+    batch_size: int = 40
+    pixels: int = 224
+    n_views: int = 20
+    n_validation: int = 2_000
+    n_test: int = 10_000
+
+
+_PAPER = Schedule()
+# Smaller images cost less than a fifth, which is all the time there is to save.
+_QUICK = Schedule(pixels=96)
+_SMOKE = Schedule(
+    size=40, n_trials=2, epochs=2, measured_every=1, pixels=32, n_views=2, n_validation=20,
+    n_test=20,
+)  # fmt: skip
+SCHEDULES = {"paper": _PAPER, "quick": _QUICK, "smoke": _SMOKE}
+
+
+@dataclass(frozen=True)
+class LastLayer:
+    """Experiment 1D.
+
+    Parameters
+    ----------
+    data
+        Where CIFAR-100 is; None if Keras is to download it.
+    preset
+        "paper", "quick" (images of 96 pixels) or "smoke".
+    backbone
+        The frozen network: a ``.keras`` file or a name of ``keras.applications``.
+    cache
+        The folder where features are kept.
+    """
+
+    data: Path | None
+    preset: str
+    backbone: str
+    cache: Path
+
+    @property
+    def name(self) -> str:
+        """The name of its page."""
+        return "cifar100-1D"
+
+    @property
+    def kept_in(self) -> str:
+        """The name of its results file."""
+        return "cifar100"
+
+    def runs(self) -> list[Settings]:
+        """Return every trial and loss, the paper's losses first."""
+        schedule = SCHEDULES[self.preset]
+        return [
+            {
+                "experiment": "1D",
+                "preset": self.preset,
+                "size": schedule.size,
+                "network": backbone_name(self.backbone),
+                "loss": loss,
+                "trial": trial,
+                "schedule": asdict(schedule),
+            }
+            for losses in (PAPER_LOSSES, OTHER_LOSSES)
+            for trial in range(schedule.n_trials)
+            for loss in losses
+        ]
+
+    def prepare(self, n_threads: int, on_progress: OnProgress) -> None:
+        """Compute the features of all trials, and keep them."""
+        use_threads(n_threads)
+        schedule = SCHEDULES[self.preset]
+        parts = [(trial, part) for trial in range(schedule.n_trials) for part in self._parts(trial)]
+        features = self._features
+        for done, (trial, part) in enumerate(parts):
+            on_progress("features", done, len(parts))
+            features.keep(part, partial(self._images_of, trial, part))
+
+    def run(self, settings: Settings, n_threads: int) -> Result:
+        """Return the trajectories of one loss in one trial."""
+        use_threads(n_threads)
+        schedule, trial = SCHEDULES[self.preset], settings["trial"]
+        images, features = self._images(trial), self._features
+        *views_kept, validation, test = map(features.read, self._parts(trial))
+        views = np.stack(views_kept)
+        structure = catalog.cifar100()
+        loss = training_loss(settings["loss"], structure)
+        epochs = Epochs(
+            lambda rows, rng: views[rng.integers(len(views), size=len(rows)), rows],
+            loss.targets[images.train_labels],
+            batch_size=schedule.batch_size,
+            seed=trial,
+        )
+        # One seed for all losses of a trial: they begin at the same weights.
+        keras.utils.set_random_seed(trial)
+        network = head(views.shape[2], structure.n_classes)
+        network.compile(
+            optimizer=keras.optimizers.SGD(
+                schedule.learning_rate, momentum=schedule.momentum, nesterov=True
+            ),
+            loss=loss.loss,
+        )
+        judged = Judged((validation, images.validation_labels), (test, images.test_labels))
+        return trajectories(
+            network, epochs, judged, Measures(structure),
+            n_epochs=schedule.epochs, every=schedule.measured_every,
+        )  # fmt: skip
+
+    @property
+    def _features(self) -> Features:
+        return Features(self.cache, self.backbone, SCHEDULES[self.preset].pixels)
+
+    def _parts(self, trial: int) -> list[str]:
+        """Return the names of a trial's features: the views, the validation and the test images."""
+        schedule = SCHEDULES[self.preset]
+        of_trial = f"{schedule.size}-trial-{trial}"
+        views = [f"{of_trial}-view-{view}" for view in range(schedule.n_views)]
+        return [*views, f"{of_trial}-validation-{schedule.n_validation}", f"test-{schedule.n_test}"]
+
+    def _images_of(self, trial: int, part: str) -> NDArray[np.uint8]:
+        images = self._images(trial)
+        if part.startswith("test"):
+            return images.test
+        if "validation" in part:
+            return images.validation
+        view = int(part.rpartition("-")[2])
+        return augmented(images.train, np.random.default_rng((trial, view)))
+
+    def _images(self, trial: int) -> TrialImages:
+        schedule = SCHEDULES[self.preset]
+        return images_of_trial(
+            read_images(self.data), size=schedule.size, trial=trial,
+            n_validation=schedule.n_validation, n_test=schedule.n_test,
+        )  # fmt: skip
