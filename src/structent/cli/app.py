@@ -9,6 +9,7 @@ from structent.cli import structures
 from structent.cli.compare import compare
 from structent.cli.demo import demo
 from structent.cli.models import evaluate, predict, train
+from structent.cli.reproduce import reproduce
 
 app = typer.Typer(
     help="Teach classifiers how their labels are related.",
@@ -36,6 +37,6 @@ def structent(
     """Teach classifiers how their labels are related."""
 
 
-for command in (compare, train, predict, evaluate, structures.entropy, demo):
+for command in (compare, train, predict, evaluate, structures.entropy, demo, reproduce):
     app.command()(command)
 app.add_typer(structures.app, name="structure")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any, Protocol, TypeAlias
 
 from structent.comparison.progress import OnProgress
+from structent.errors import StructentError
 
 # All that decides the result of a run, as plain JSON values; two runs with equal settings are one.
 Settings: TypeAlias = dict[str, Any]
@@ -42,3 +44,23 @@ def key(settings: Settings) -> str:
     True
     """
     return json.dumps(settings, sort_keys=True)
+
+
+def chosen_sizes(sizes: Iterable[int], wanted: tuple[int, ...] | None) -> list[int]:
+    """Return those training set sizes of an experiment that are wanted; all if None.
+
+    >>> chosen_sizes([500, 1000, 2000], (2000, 500))
+    [500, 2000]
+    >>> chosen_sizes([500, 1000], (700,))
+    Traceback (most recent call last):
+    ...
+    structent.errors.StructentError: --sizes must be among 500, 1000, got 700
+    """
+    known = list(sizes)
+    if wanted is None:
+        return known
+    unknown = [size for size in wanted if size not in known]
+    if unknown:
+        names, others = (", ".join(map(str, which)) for which in (known, unknown))
+        raise StructentError(f"--sizes must be among {names}, got {others}")
+    return [size for size in known if size in wanted]

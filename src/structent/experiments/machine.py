@@ -13,8 +13,10 @@ _PACKAGES = ("numpy", "xgboost", "keras", "torch")
 
 def machine() -> str:
     """Return processor, how many of it, and the versions that results hang on."""
-    parts = [f"{_processor()}, {available_threads()} processors", platform.platform(terse=True)]
-    parts.append(f"Python {platform.python_version()}")
+    parts = [
+        f"{_processor()}, processors used: {available_threads()}",
+        f"Python {platform.python_version()} on {platform.system()}",
+    ]
     for package in _PACKAGES:
         try:
             parts.append(f"{package} {version(package)}")

@@ -33,7 +33,8 @@ def augmented(images: NDArray[np.uint8], rng: np.random.Generator) -> NDArray[np
     mirrored = rng.random(n_images) < 0.5
     columns[mirrored] = columns[mirrored, ::-1]
     which = np.arange(n_images)[:, None, None]
-    return images[which, rows[:, :, None], columns[:, None, :]]
+    moved: NDArray[np.uint8] = images[which, rows[:, :, None], columns[:, None, :]]
+    return moved
 
 
 def as_pixels(images: NDArray[np.uint8]) -> NDArray[np.float32]:

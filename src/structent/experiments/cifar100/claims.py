@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from structent.experiments.cifar100.names import ACCURACIES, PAPER_LOSSES
 from structent.experiments.cifar100.paper_numbers import COLUMNS
 from structent.experiments.cifar100.places import Place, places
 from structent.experiments.cifar100.readings import (
-    ACCURACIES,
-    PAIR,
     Reading,
     as_gain,
     chosen,
@@ -59,7 +58,7 @@ def _of_1a(runs: list[Finished], found: list[Place]) -> list[Claim]:
 
 def _of_1b(runs: list[Finished], found: list[Place]) -> list[Claim]:
     says = "the scrambled structure is worse than the {} loss, on every metric"
-    return [_all_gain(says.format(loss), runs, found, loss, "scrambled") for loss in PAIR]
+    return [_all_gain(says.format(loss), runs, found, loss, "scrambled") for loss in PAPER_LOSSES]
 
 
 def _of_1c(runs: list[Finished], found: list[Place]) -> list[Claim]:

@@ -15,10 +15,10 @@ import keras  # type: ignore[import-untyped]  # Keras has no types
 from structent.comparison.progress import OnProgress
 from structent.experiments.cifar100.image_trial import image_trial
 from structent.experiments.cifar100.images import read_images
+from structent.experiments.cifar100.names import PAPER_LOSSES
 from structent.experiments.cifar100.networks import backbone_name, read_backbone, with_head
 from structent.experiments.cifar100.slices import images_of_trial
 from structent.experiments.cifar100.training import use_threads
-from structent.experiments.cifar100.training_loss import PAPER_LOSSES
 from structent.experiments.experiment import Result, Settings
 
 

@@ -20,14 +20,11 @@ from structent.experiments.cifar100.augmentation import augmented
 from structent.experiments.cifar100.features import Features
 from structent.experiments.cifar100.images import read_images
 from structent.experiments.cifar100.measures import Measures
+from structent.experiments.cifar100.names import OTHER_LOSSES, PAPER_LOSSES
 from structent.experiments.cifar100.networks import backbone_name, head
 from structent.experiments.cifar100.slices import TrialImages, images_of_trial
 from structent.experiments.cifar100.training import Epochs, Judged, trajectories, use_threads
-from structent.experiments.cifar100.training_loss import (
-    OTHER_LOSSES,
-    PAPER_LOSSES,
-    training_loss,
-)
+from structent.experiments.cifar100.training_loss import training_loss
 from structent.experiments.experiment import Result, Settings
 from structent.structure import catalog
 

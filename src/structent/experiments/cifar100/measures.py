@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from structent.experiments.cifar100.names import MEASURES
 from structent.losses.keras import BlockAccuracy, StructuredLogLoss
 from structent.structure import RandomPartition, trivial
-
-MEASURES = (
-    "cross-entropy", "structured", "accuracy", "accuracy 2", "accuracy 3", "accuracy 4",
-)  # fmt: skip
 
 
 class Measures:

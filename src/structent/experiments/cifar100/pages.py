@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from structent.experiments.cifar100.choice import which_loss
 from structent.experiments.cifar100.claims import HOW_JUDGED, claims
+from structent.experiments.cifar100.names import PAPER_LOSSES, SIZE_OF_1B
 from structent.experiments.cifar100.places import Place, places
 from structent.experiments.cifar100.readings import (
     LOSSES,
-    PAIR,
     PAPERS_LOSSES,
     READINGS,
-    SIZE_OF_1B,
     Trials,
     chosen_epochs,
     epochs_of,
@@ -151,7 +150,7 @@ def _choice(name: str, runs: list[Finished], found: list[Place]) -> list[str]:
 
 
 def _has_other_losses(runs: list[Finished], place: Place) -> bool:
-    others = set(LOSSES) - set(PAIR)
+    others = set(LOSSES) - set(PAPER_LOSSES)
     return place.case is not None and bool(others & set(losses_of(runs, place.case)))
 
 

@@ -6,13 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from structent.experiments.cifar100.names import SIZE_OF_1B
 from structent.experiments.cifar100.paper_numbers import (
     TABLE_1A,
     TABLE_1C,
     TABLE_1D,
     PaperCase,
 )
-from structent.experiments.cifar100.readings import SIZE_OF_1B, Case, cases
+from structent.experiments.cifar100.readings import Case, cases
 from structent.experiments.kept import Finished
 
 # Experiments whose table goes by the number of training images.

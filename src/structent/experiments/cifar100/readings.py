@@ -9,6 +9,12 @@ import numpy as np
 
 from structent._typing import FloatArray
 from structent.errors import StructentError
+from structent.experiments.cifar100.names import (
+    ACCURACIES,
+    OTHER_LOSSES,
+    PAPER_LOSSES,
+    SIZE_OF_1B,
+)
 from structent.experiments.experiment import Result
 from structent.experiments.kept import Finished
 from structent.experiments.paired import Mean, difference_of, mean_of
@@ -18,18 +24,16 @@ Trials: TypeAlias = dict[int, Result]
 # From trials and the name of a metric to the test value of every trial.
 Reading: TypeAlias = Callable[[Trials, str], dict[int, float]]
 
-ACCURACIES = ("accuracy", "accuracy 2", "accuracy 3", "accuracy 4")
-RECORDED = ("cross-entropy", "structured", *ACCURACIES)
 SEVERITY = "mistake severity"
 LOWER_IS_BETTER = frozenset({"cross-entropy", "structured", SEVERITY})
 
-PAIR = ("standard", "structured")
-LOSSES = (
-    *PAIR, "label smoothing", "hierarchical .1", "hierarchical .3", "hierarchical .5",
-    "soft labels 10", "soft labels 30",
-)  # fmt: skip
-PAPERS_LOSSES = {"1A": PAIR, "1B": (*PAIR, "scrambled"), "1C": PAIR, "1D": PAIR}
-SIZE_OF_1B = 5000
+LOSSES = (*PAPER_LOSSES, *OTHER_LOSSES)
+PAPERS_LOSSES = {
+    "1A": PAPER_LOSSES,
+    "1B": (*PAPER_LOSSES, "scrambled"),
+    "1C": PAPER_LOSSES,
+    "1D": PAPER_LOSSES,
+}
 
 
 class Case(NamedTuple):
@@ -54,7 +58,7 @@ def runs_of(name: str, finished: Sequence[Finished]) -> list[Finished]:
         for run in finished
         if run.settings["experiment"] == "1A"
         and run.settings["size"] in sizes
-        and run.settings["loss"] in PAIR
+        and run.settings["loss"] in PAPER_LOSSES
     ]
 
 

@@ -16,17 +16,13 @@ import keras  # type: ignore[import-untyped]  # Keras has no types
 from structent.comparison.progress import OnProgress
 from structent.experiments.cifar100.image_trial import image_trial
 from structent.experiments.cifar100.images import read_images
+from structent.experiments.cifar100.names import OTHER_LOSSES, PAPER_LOSSES, SIZE_OF_1B
 from structent.experiments.cifar100.networks import small_cnn
 from structent.experiments.cifar100.slices import images_of_trial
 from structent.experiments.cifar100.training import use_threads
-from structent.experiments.cifar100.training_loss import (
-    OTHER_LOSSES,
-    PAPER_LOSSES,
-)
-from structent.experiments.experiment import Result, Settings
+from structent.experiments.experiment import Result, Settings, chosen_sizes
 
 NETWORK = "small CNN"
-SIZE_OF_1B = 5000
 
 
 @dataclass(frozen=True)
@@ -116,7 +112,7 @@ class SmallNetwork:
                 *self._runs("1A", compared, PAPER_LOSSES),
                 *self._runs("1B", compared, ("scrambled",)),
             ]
-        sizes = [size for size in schedules if self.sizes is None or size in self.sizes]
+        sizes = chosen_sizes(schedules, self.sizes)
         paper = [run for size in sizes for run in self._runs("1A", size, PAPER_LOSSES)]
         others = self._runs("1A", compared, OTHER_LOSSES) if compared in sizes else []
         return [*paper, *others]

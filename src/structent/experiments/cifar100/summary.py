@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from structent.experiments.cifar100.names import MEASURES
 from structent.experiments.cifar100.readings import (
     READINGS,
-    RECORDED,
     SEVERITY,
     Case,
     cases,
@@ -22,7 +22,7 @@ from structent.experiments.cifar100.readings import (
 from structent.experiments.kept import Finished
 from structent.experiments.paired import Mean
 
-_METRICS = (*RECORDED, SEVERITY)
+_METRICS = (*MEASURES, SEVERITY)
 
 
 def summary(name: str, finished: Sequence[Finished]) -> dict[str, Any]:

@@ -11,7 +11,8 @@ import keras  # type: ignore[import-untyped]  # Keras has no types
 import numpy as np
 from numpy.typing import NDArray
 
-from structent.experiments.cifar100.measures import MEASURES, Measures
+from structent.experiments.cifar100.measures import Measures
+from structent.experiments.cifar100.names import MEASURES
 from structent.experiments.experiment import Result
 
 # Inputs of a network and their labels.

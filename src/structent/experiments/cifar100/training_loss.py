@@ -11,15 +11,6 @@ from structent._typing import FloatArray
 from structent.losses.keras import StructuredCrossEntropy
 from structent.structure import RandomPartition, hxe
 
-PAPER_LOSSES = ("standard", "structured")
-OTHER_LOSSES = (
-    "label smoothing",
-    "hierarchical .1",
-    "hierarchical .3",
-    "hierarchical .5",
-    "soft labels 10",
-    "soft labels 30",
-)
 SMOOTHING = 0.1
 
 

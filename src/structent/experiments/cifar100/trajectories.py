@@ -12,10 +12,10 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from structent._typing import FloatArray
+from structent.experiments.cifar100.names import MEASURES
 from structent.experiments.cifar100.places import Place, places
 from structent.experiments.cifar100.readings import (
     PAPERS_LOSSES,
-    RECORDED,
     Trials,
     epochs_of,
     runs_of,
@@ -81,7 +81,7 @@ def trajectories_figure(by_loss: Mapping[str, Trials], title: str) -> Figure:
         layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.08)
         figure = Figure(figsize=(9.6, 5.8), layout=layout, facecolor="white")
         panels = figure.subplots(2, 3, sharex=True)
-        for ax, metric in zip(panels.flat, RECORDED, strict=True):
+        for ax, metric in zip(panels.flat, MEASURES, strict=True):
             plot_trajectories(by_loss, metric, ax)
             ax.set_title(_TITLE[metric], fontsize=9)
         for ax in panels[-1]:

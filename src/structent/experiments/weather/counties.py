@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from structent.comparison.progress import OnProgress
-from structent.experiments.experiment import Result, Settings
+from structent.experiments.experiment import Result, Settings, chosen_sizes
 from structent.experiments.weather.boosted_trial import SCHEDULES, boosted_trial
 from structent.experiments.weather.rows import county_graph, draw
 from structent.structure import PartitionSampler, RandomPartition, SpanningTreePartitions, trivial
@@ -37,10 +37,13 @@ class Counties:
         The folder of the weather table and the graph of the counties.
     preset
         "paper", "quick" (larger steps of the same trees) or "smoke".
+    sizes
+        The training set sizes to run, of those of the preset; all if None.
     """
 
     data: Path
     preset: str
+    sizes: tuple[int, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -68,7 +71,7 @@ class Counties:
                 "trial": trial,
                 "schedule": SCHEDULES[self.preset].as_settings(),
             }
-            for size in _SIZES[self.preset]
+            for size in chosen_sizes(_SIZES[self.preset], self.sizes)
             for trial in range(_N_TRIALS[self.preset])
             for method, n_blocks, weight in methods
         ]

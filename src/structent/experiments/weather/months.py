@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from structent.comparison.progress import OnProgress
-from structent.experiments.experiment import Result, Settings
+from structent.experiments.experiment import Result, Settings, chosen_sizes
 from structent.experiments.weather.boosted_trial import SCHEDULES, boosted_trial
 from structent.experiments.weather.rows import draw
 from structent.structure import (
@@ -46,10 +46,13 @@ class Months:
         The folder of the weather table.
     preset
         "paper", "quick" (larger steps of the same trees) or "smoke".
+    sizes
+        The training set sizes to run, of those of the preset; all if None.
     """
 
     data: Path
     preset: str
+    sizes: tuple[int, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -78,7 +81,7 @@ class Months:
                 "trial": trial,
                 "schedule": SCHEDULES[self.preset].as_settings(),
             }
-            for size in _SIZES[self.preset]
+            for size in chosen_sizes(_SIZES[self.preset], self.sizes)
             for trial in range(_N_TRIALS[self.preset])
             for method, weight in methods
         ]

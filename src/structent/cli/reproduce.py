@@ -1,0 +1,197 @@
+"""``structent reproduce``: the experiments of the paper, ours beside the paper's."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markdown import Markdown
+
+from structent._optional import load_optional
+from structent.cli import options
+from structent.cli.output import Output
+from structent.errors import StructentError
+from structent.experiments.experiment import PRESETS, Experiment
+from structent.experiments.kept import Kept
+from structent.experiments.pages import about, write_page
+from structent.experiments.run import do_runs
+from structent.experiments.weather.counties import Counties
+from structent.experiments.weather.months import Months
+from structent.losses.rounds import available_threads
+
+_CIFAR100_EXPERIMENTS = ("1A", "1B", "1C", "1D")
+
+
+def reproduce(  # noqa: PLR0913  a command has many options
+    problem: Annotated[str, typer.Argument(help="months, counties or cifar100.")],
+    *,
+    experiment: Annotated[str | None, typer.Option(help="Of cifar100: 1A, 1B, 1C or 1D.")] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="The folder or file of the data; without it Keras downloads CIFAR-100."),
+    ] = None,
+    preset: Annotated[
+        str, typer.Option(help="paper (its schedule), quick (minutes a run) or smoke (seconds).")
+    ] = "quick",
+    sizes: Annotated[
+        str | None, typer.Option(help="Training set sizes, separated by commas; else all.")
+    ] = None,
+    backbone: Annotated[
+        str, typer.Option(help="Of 1C and 1D: a .keras file, MobileNetV2 or ResNet50.")
+    ] = "MobileNetV2",
+    out: Annotated[Path, typer.Option(help="The folder of results, pages and figures.")] = Path(
+        "structent-results"
+    ),
+    cache: Annotated[
+        Path | None, typer.Option(help="Of 1D: the folder where features are kept.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="How many runs at a time.")] = 1,
+    report_only: Annotated[
+        bool, typer.Option("--report-only", help="Run nothing; report what is finished.")
+    ] = False,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Run an experiment of the paper, and print our table beside the paper's.
+
+    Every finished run is kept in the folder of results: the same command goes on where it was
+    broken off.
+    """
+    output = Output(as_json=as_json, quiet=quiet)
+    chosen = _experiment(
+        problem, experiment, preset, data=data, sizes=_sizes(sizes), backbone=backbone, cache=cache
+    )
+    _check_jobs(jobs)
+    _make_folder(out)
+    kept = Kept(out / f"{chosen.kept_in}.jsonl")
+    if not report_only:
+        with output.progress() as on_progress:
+            try:
+                do_runs(chosen, kept, n_jobs=jobs, on_progress=on_progress)
+            except KeyboardInterrupt:
+                output.notes(f"Finished runs are in {kept.path}; the same command goes on there.")
+                raise
+    runs = chosen.runs()
+    finished = kept.finished_of(runs)
+    command = _command(problem, experiment, preset, sizes=sizes, data=data, backbone=backbone)
+    text, summary = write_page(chosen.name, finished, about(finished, len(runs), command), out)
+    output.result(_for_terminal(text), summary)
+    output.notes(f"The page: {out / chosen.name}.md")
+
+
+def _experiment(
+    problem: str,
+    experiment: str | None,
+    preset: str,
+    *,
+    data: Path | None,
+    sizes: tuple[int, ...] | None,
+    backbone: str,
+    cache: Path | None,
+) -> Experiment:
+    if preset not in PRESETS:
+        raise StructentError(f"--preset must be {', '.join(PRESETS)}, got {preset!r}")
+    if problem == "cifar100":
+        return _on_images(experiment, preset, data, sizes, backbone, cache)
+    if problem not in ("months", "counties"):
+        raise StructentError(
+            f"the experiment must be months, counties or cifar100, got {problem!r}"
+        )
+    if experiment is not None:
+        raise StructentError(f"--experiment is for cifar100 alone, got it with {problem}")
+    if data is None:
+        raise StructentError(
+            f"{problem} needs --data: the folder of California's daily weather "
+            "(california_daily_2000_2018.parquet and california_counties_37.json)"
+        )
+    return (Months if problem == "months" else Counties)(data, preset, sizes)
+
+
+def _on_images(
+    experiment: str | None,
+    preset: str,
+    data: Path | None,
+    sizes: tuple[int, ...] | None,
+    backbone: str,
+    cache: Path | None,
+) -> Experiment:
+    if experiment not in _CIFAR100_EXPERIMENTS:
+        raise StructentError(
+            f"cifar100 needs --experiment {', '.join(_CIFAR100_EXPERIMENTS)}, got {experiment!r}"
+        )
+    _load_keras()
+    # Only here: they load Keras, which other experiments do without.
+    from structent.experiments.cifar100.fine_tuning import FineTuning  # noqa: PLC0415
+    from structent.experiments.cifar100.last_layer import LastLayer  # noqa: PLC0415
+    from structent.experiments.cifar100.small_network import SmallNetwork  # noqa: PLC0415
+
+    if experiment in ("1A", "1B"):
+        return SmallNetwork(data, preset, experiment, sizes)
+    if sizes is not None:
+        raise StructentError(f"--sizes is for 1A, months and counties, got it with {experiment}")
+    if experiment == "1C":
+        return FineTuning(data, preset, backbone)
+    return LastLayer(data, preset, backbone, cache or _cache_folder())
+
+
+def _load_keras() -> None:
+    purpose = "structent reproduce cifar100"
+    if os.environ.setdefault("KERAS_BACKEND", "torch") == "torch":
+        load_optional("torch", extra="torch", purpose=f"{purpose} (KERAS_BACKEND=torch)")
+    load_optional("keras", extra="keras", purpose=purpose)
+
+
+def _cache_folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "structent"
+
+
+def _sizes(sizes: str | None) -> tuple[int, ...] | None:
+    if sizes is None:
+        return None
+    try:
+        return tuple(int(size) for size in options.separated(sizes))
+    except ValueError:
+        raise StructentError(f"--sizes must be whole numbers, got {sizes!r}") from None
+
+
+def _check_jobs(jobs: int) -> None:
+    most = available_threads()
+    if not 1 <= jobs <= most:
+        raise StructentError(f"--jobs must be between 1 and the {most} processors, got {jobs}")
+
+
+def _make_folder(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StructentError(f"--out must be a folder, got {out}: {error.strerror}") from None
+
+
+def _command(
+    problem: str,
+    experiment: str | None,
+    preset: str,
+    *,
+    sizes: str | None,
+    data: Path | None,
+    backbone: str,
+) -> str:
+    """Return the command that gives the same results."""
+    parts = ["structent", "reproduce", problem]
+    if experiment is not None:
+        parts += ["--experiment", experiment]
+    parts += ["--preset", preset]
+    for option, value in (("--sizes", sizes), ("--data", data)):
+        parts += [] if value is None else [option, str(value)]
+    if experiment in ("1C", "1D"):
+        parts += ["--backbone", backbone]
+    return shlex.join(parts)
+
+
+def _for_terminal(text: str) -> Markdown:
+    """Return a page without its figures, which a terminal cannot show."""
+    lines = [line for line in text.splitlines() if not line.startswith("![")]
+    return Markdown("\n".join(lines))

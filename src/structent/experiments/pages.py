@@ -1,0 +1,89 @@
+"""The pages of results: what was run, where and when; tables, figures and claims."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from structent.experiments.cifar100 import pages as cifar100
+from structent.experiments.kept import Finished
+from structent.experiments.weather import counties_page, months_page
+
+# Text stays text, and the same results give the same file.
+_SVG: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "structent"}
+
+
+class Page(NamedTuple):
+    """What is made of the finished runs of an experiment."""
+
+    text: Callable[[list[Finished], list[str]], str]
+    figures: Callable[[list[Finished]], dict[str, Figure]]
+    summary: Callable[[list[Finished]], dict[str, Any]]
+
+
+def page_of(name: str) -> Page:
+    """Return the page of an experiment by its name: ``months``, ``cifar100-1A``."""
+    if name.startswith("cifar100-"):
+        which = name.removeprefix("cifar100-")
+        return Page(
+            partial(cifar100.page, which),
+            partial(cifar100.figures, which),
+            partial(cifar100.summary, which),
+        )
+    module = {"months": months_page, "counties": counties_page}[name]
+    return Page(module.page, module.figures, module.summary)
+
+
+def about(finished: Sequence[Finished], n_runs: int, command: str) -> list[str]:
+    """Return the paragraphs that say what was run, how, where and when."""
+    if not finished:
+        return [f"Command: `{command}`. Nothing has been run yet."]
+    dates = sorted({run.date for run in finished})
+    hours = sum(run.seconds for run in finished) / 3600
+    done = (
+        f"Command: `{command}`. {len(finished):,} of {n_runs:,} runs are finished; they took "
+        f"{hours:.1f} hours in all, between {dates[0]} and {dates[-1]}."
+    )
+    return [
+        done,
+        *[f"Machine: {machine}." for machine in sorted({run.machine for run in finished})],
+        *_schedules(finished),
+    ]
+
+
+def write_page(
+    name: str, finished: list[Finished], paragraphs: list[str], folder: Path
+) -> tuple[str, dict[str, Any]]:
+    """Write the page, its figures and its numbers into a folder; return page and numbers."""
+    page = page_of(name)
+    text, summary = page.text(finished, paragraphs), page.summary(finished)
+    (folder / f"{name}.md").write_text(text.rstrip() + "\n", encoding="utf-8")
+    numbers = json.dumps(summary, indent=1, allow_nan=False)
+    (folder / f"{name}.json").write_text(numbers + "\n", encoding="utf-8")
+    for stem, figure in page.figures(finished).items():
+        with mpl.rc_context(_SVG):
+            figure.savefig(folder / f"{stem}.svg", metadata={"Date": None})
+    return text, summary
+
+
+def _schedules(finished: Sequence[Finished]) -> list[str]:
+    """Return a paragraph for every schedule, with the sizes that had it."""
+    sizes: dict[str, set[int]] = {}
+    for run in finished:
+        schedule = ", ".join(
+            f"{name.replace('_', ' ')} {value}"
+            for name, value in run.settings["schedule"].items()
+            if name not in {"size", "n_trials"}
+        )
+        preset = run.settings["preset"]
+        sizes.setdefault(f'preset "{preset}": {schedule}', set()).add(run.settings["size"])
+    return [
+        f"Training set sizes {', '.join(f'{size:,}' for size in sorted(had))}, {schedule}."
+        for schedule, had in sizes.items()
+    ]
