@@ -5,7 +5,7 @@ export NO_MKDOCS_2_WARNING := 1
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: test check demo bench docs format clean
+.PHONY: test check demo bench structureboost docs format clean
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest
@@ -27,6 +27,16 @@ bench: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --group bench
 	$(BIN)/python -m benchmarks $(ARGS)
 
+# The booster of the paper's author, in an environment of its own, on the data in DATA.
+DATA ?= ../shared/data
+PEER := .venv-structureboost
+structureboost: $(INSTALLED)
+	test -x $(PEER)/bin/python || $(PYTHON) -m venv $(PEER)
+	$(PEER)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		structureboost polars
+	$(PEER)/bin/python benchmarks/structureboost_months.py --data $(DATA)
+	$(BIN)/python -m benchmarks.structureboost_table
+
 format: $(INSTALLED)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -40,4 +50,4 @@ $(INSTALLED): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	rm -rf $(VENV) $(PEER) site .mypy_cache .ruff_cache .pytest_cache .hypothesis dist

@@ -3,15 +3,21 @@
 import importlib.util
 
 _FRAMEWORKS = ("torch", "keras", "jax", "xgboost", "lightgbm")
-_NEEDS = {
-    **{name: (f"src/structent/losses/{name}*", f"tests/losses/*{name}*") for name in _FRAMEWORKS},
-    "sklearn": ("src/structent/estimators*", "tests/estimators*"),
-    "dask": ("src/structent/estimators/dask*", "tests/estimators/test_dask*"),
-}
+# The pages of the experiments on images are made without Keras.
+_TRAIN_NETWORKS = (
+    "features", "fine_tuning", "image_trial", "last_layer", "layout", "measures", "networks",
+    "small_network", "training", "training_loss",
+)  # fmt: skip
+_NEEDS = (
+    *((name, f"src/structent/losses/{name}*") for name in _FRAMEWORKS),
+    *((name, f"tests/losses/*{name}*") for name in _FRAMEWORKS),
+    *(("keras", f"src/structent/experiments/cifar100/{name}.py") for name in _TRAIN_NETWORKS),
+    ("sklearn", "src/structent/estimators*"),
+    ("sklearn", "tests/estimators*"),
+    ("dask", "src/structent/estimators/dask*"),
+    ("dask", "tests/estimators/test_dask*"),
+)
 
 collect_ignore_glob = [
-    pattern
-    for package, patterns in _NEEDS.items()
-    if importlib.util.find_spec(package) is None
-    for pattern in patterns
+    pattern for package, pattern in _NEEDS if importlib.util.find_spec(package) is None
 ]

@@ -209,8 +209,7 @@ def _machine() -> str:
     processor = names[0] if names else platform.processor() or platform.machine()
     packages = [f"{name} {version(name)}" for name in ("numpy", "pandas", "structureboost")]
     return ", ".join(
-        [f"{processor}, one thread", platform.platform(terse=True),
-         f"Python {platform.python_version()}", *packages]
+        [f"{processor}, one thread", f"Python {platform.python_version()} on {platform.system()}", *packages]
     )  # fmt: skip
 
 

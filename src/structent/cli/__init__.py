@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from structent._optional import load_optional
 from structent.errors import StructentError
@@ -16,11 +18,12 @@ def main() -> None:
     broke it off.
     """
     try:
-        for package in ("typer", "polars", "jinja2", "matplotlib", "xgboost"):
-            load_optional(package, extra="cli", purpose="The structent command")
-        from structent.cli.app import app  # noqa: PLC0415  needs what may be missing
+        with _no_interrupt_lost():
+            for package in ("typer", "polars", "jinja2", "matplotlib", "xgboost"):
+                load_optional(package, extra="cli", purpose="The structent command")
+            from structent.cli.app import app  # noqa: PLC0415  needs what may be missing
 
-        app()
+            app()
     except StructentError as error:
         print(f"structent: {error}", file=sys.stderr)
         sys.exit(2)
@@ -41,10 +44,27 @@ def main() -> None:
         sys.exit(1)
 
 
+@contextmanager
+def _no_interrupt_lost() -> Iterator[None]:
+    """Break off where Python would print the interrupt and go on, as in what XGBoost calls."""
+    before = sys.unraisablehook
+
+    def hook(unraisable: "sys.UnraisableHookArgs") -> None:
+        if isinstance(unraisable.exc_value, KeyboardInterrupt):
+            _break_off()
+        before(unraisable)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+
+
 def _break_off() -> None:
     """End at once: threads that are growing trees could not be ended in an orderly way.
 
-    Files are written whole at the very end, so that none is left half.
+    Files are written whole or not at all, so that none is left half.
     """
-    print("structent: broken off; nothing was written", file=sys.stderr, flush=True)
+    print("structent: broken off; no file was left half written", file=sys.stderr, flush=True)
     os._exit(_BROKEN_OFF)

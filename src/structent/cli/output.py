@@ -15,6 +15,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from structent.comparison.progress import OnProgress
 from structent.errors import StructentError
 
+_LOOK_BACK = 3600.0  # seconds by which the time left is reckoned: steps may be minutes apart
+
 
 class Output:
     """Where a command prints: results to stdout, what is under way to stderr.
@@ -51,7 +53,13 @@ class Output:
         """Give what shows a progress bar, on a terminal alone."""
         shown = self.messages.is_terminal and not self.quiet and not self.as_json
         columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=self.messages, transient=True, disable=not shown) as bar:
+        with Progress(
+            *columns,
+            console=self.messages,
+            transient=True,
+            disable=not shown,
+            speed_estimate_period=_LOOK_BACK,
+        ) as bar:
             task = bar.add_task("", total=1)
 
             def on_progress(what: str, done: int, total: int) -> None:

@@ -64,17 +64,18 @@ def reproduce(  # noqa: PLR0913  a command has many options
     chosen = _experiment(
         problem, experiment, preset, data=data, sizes=_sizes(sizes), backbone=backbone, cache=cache
     )
+    runs = chosen.runs()
     _check_jobs(jobs)
-    _make_folder(out)
+    _check_folder(out)
     kept = Kept(out / f"{chosen.kept_in}.jsonl")
     if not report_only:
         with output.progress() as on_progress:
             try:
                 do_runs(chosen, kept, n_jobs=jobs, on_progress=on_progress)
             except KeyboardInterrupt:
-                output.notes(f"Finished runs are in {kept.path}; the same command goes on there.")
+                if kept.path.exists():
+                    output.notes(f"Finished runs are in {kept.path}; the same command goes on.")
                 raise
-    runs = chosen.runs()
     finished = kept.finished_of(runs)
     command = _command(problem, experiment, preset, sizes=sizes, data=data, backbone=backbone)
     text, summary = write_page(chosen.name, finished, about(finished, len(runs), command), out)
@@ -151,10 +152,13 @@ def _cache_folder() -> Path:
 def _sizes(sizes: str | None) -> tuple[int, ...] | None:
     if sizes is None:
         return None
-    try:
-        return tuple(int(size) for size in options.separated(sizes))
-    except ValueError:
-        raise StructentError(f"--sizes must be whole numbers, got {sizes!r}") from None
+    named = options.separated(sizes)
+    if not named or not all(size.isdecimal() for size in named):
+        raise StructentError(
+            f"--sizes must be whole numbers, separated by commas, got {sizes!r}; leave it out for "
+            "all sizes"
+        )
+    return tuple(map(int, named))
 
 
 def _check_jobs(jobs: int) -> None:
@@ -163,11 +167,13 @@ def _check_jobs(jobs: int) -> None:
         raise StructentError(f"--jobs must be between 1 and the {most} processors, got {jobs}")
 
 
-def _make_folder(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StructentError(f"--out must be a folder, got {out}: {error.strerror}") from None
+def _check_folder(out: Path) -> None:
+    """Refuse a folder that could not be made or written to, before anything is run."""
+    nearest = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not nearest.is_dir():
+        raise StructentError(f"--out must be a folder, got {out}: {nearest} is a file")
+    if not os.access(nearest, os.W_OK):
+        raise StructentError(f"--out must be a folder, got {out}: no permission for {nearest}")
 
 
 def _command(

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import BinaryIO
+
+if sys.platform != "win32":
+    import fcntl
 
 from structent.errors import StructentError
 from structent.experiments.experiment import Result, Settings, key
@@ -30,7 +36,7 @@ class Kept:
     Parameters
     ----------
     path
-        The file; it need not exist yet.
+        The file; neither it nor its folder need exist yet.
     """
 
     path: Path
@@ -49,15 +55,28 @@ class Kept:
     def mend(self) -> None:
         """Cut off a last line that was broken off with the process that wrote it."""
         if self.path.exists():
-            whole = sum(len(line) + 1 for line in self._whole_lines())
-            if whole < self.path.stat().st_size:
-                os.truncate(self.path, whole)
+            with self._mended():
+                pass
 
     def add(self, run: Finished) -> None:
-        """Write down a finished run, in one piece: other commands may write to the same file."""
-        with self.path.open("ab", buffering=0) as file:
+        """Write down a finished run; other commands may write to the same file."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self._mended() as file:
             file.write(json.dumps(asdict(run)).encode() + b"\n")
+            file.flush()
             os.fsync(file.fileno())
+
+    @contextmanager
+    def _mended(self) -> Iterator[BinaryIO]:
+        """Give the file, to be added to, to one command at a time; it ends with a whole line."""
+        with self.path.open("a+b") as file:
+            _lock(file)
+            file.seek(0)
+            content = file.read()
+            whole = content.rfind(b"\n") + 1
+            if whole < len(content):
+                file.truncate(whole)
+            yield file
 
     def _whole_lines(self) -> list[bytes]:
         return self.path.read_bytes().split(b"\n")[:-1]
@@ -70,3 +89,11 @@ class Kept:
                 f"line {number} of {self.path} must be a finished run, got {line[:60]!r}; "
                 "delete the line, and the run will be done again"
             ) from None
+
+
+def _lock(file: BinaryIO) -> None:
+    """Wait for other commands that write to the file; closing it lets them go on."""
+    if sys.platform != "win32":
+        # Some file systems have no locks. There a line is still written in one piece.
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)

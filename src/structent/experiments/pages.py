@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from matplotlib.figure import Figure
 from structent.experiments.cifar100 import pages as cifar100
 from structent.experiments.kept import Finished
 from structent.experiments.weather import counties_page, months_page
+from structent.structure import files
 
 # Text stays text, and the same results give the same file.
 _SVG: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "structent"}
@@ -44,11 +46,12 @@ def about(finished: Sequence[Finished], n_runs: int, command: str) -> list[str]:
     """Return the paragraphs that say what was run, how, where and when."""
     if not finished:
         return [f"Command: `{command}`. Nothing has been run yet."]
-    dates = sorted({run.date for run in finished})
+    first, last = (which(run.date for run in finished) for which in (min, max))
+    when = f"on {first}" if first == last else f"between {first} and {last}"
     hours = sum(run.seconds for run in finished) / 3600
     done = (
         f"Command: `{command}`. {len(finished):,} of {n_runs:,} runs are finished; they took "
-        f"{hours:.1f} hours in all, between {dates[0]} and {dates[-1]}."
+        f"{hours:.1f} hours in all, {when}."
     )
     return [
         done,
@@ -63,13 +66,21 @@ def write_page(
     """Write the page, its figures and its numbers into a folder; return page and numbers."""
     page = page_of(name)
     text, summary = page.text(finished, paragraphs), page.summary(finished)
-    (folder / f"{name}.md").write_text(text.rstrip() + "\n", encoding="utf-8")
     numbers = json.dumps(summary, indent=1, allow_nan=False)
-    (folder / f"{name}.json").write_text(numbers + "\n", encoding="utf-8")
-    for stem, figure in page.figures(finished).items():
-        with mpl.rc_context(_SVG):
-            figure.savefig(folder / f"{stem}.svg", metadata={"Date": None})
+    drawn = {stem: _svg(figure) for stem, figure in page.figures(finished).items()}
+    folder.mkdir(parents=True, exist_ok=True)
+    files.save(folder / f"{name}.md", text.rstrip())
+    files.save(folder / f"{name}.json", numbers)
+    for stem, content in drawn.items():
+        files.save_bytes(folder / f"{stem}.svg", content)
     return text, summary
+
+
+def _svg(figure: Figure) -> bytes:
+    content = BytesIO()
+    with mpl.rc_context(_SVG):
+        figure.savefig(content, format="svg", metadata={"Date": None})
+    return content.getvalue()
 
 
 def _schedules(finished: Sequence[Finished]) -> list[str]:

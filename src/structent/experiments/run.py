@@ -5,11 +5,13 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 import time
-from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
+from itertools import islice
 
 from structent.comparison.progress import OnProgress
 from structent.experiments.experiment import Experiment, Settings, key
@@ -19,6 +21,9 @@ from structent.losses.rounds import available_threads
 
 # What the libraries of arrays, trees and networks read when they are loaded.
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+# Seconds: where polars is loaded, Ctrl-C does not wake a process that waits for others.
+_LOOK_UP = 0.5
 
 
 def do_runs(experiment: Experiment, kept: Kept, *, n_jobs: int, on_progress: OnProgress) -> None:
@@ -50,38 +55,54 @@ def do_runs(experiment: Experiment, kept: Kept, *, n_jobs: int, on_progress: OnP
         if n_jobs == 1
         else _in_processes(experiment, pending, n_jobs, max(1, n_threads // n_jobs))
     )
-    for count, run in enumerate(finished, len(runs) - len(pending) + 1):
-        kept.add(run)
-        on_progress(experiment.name, count, len(runs))
+    # Closed at once if writing down is broken off: no process must outlive that.
+    with closing(finished):
+        for count, run in enumerate(finished, len(runs) - len(pending) + 1):
+            kept.add(run)
+            on_progress(experiment.name, count, len(runs))
 
 
 def _one_by_one(
     experiment: Experiment, pending: list[Settings], n_threads: int
-) -> Iterator[Finished]:
+) -> Generator[Finished]:
     for settings in pending:
         yield _do(experiment, settings, n_threads)
 
 
 def _in_processes(
     experiment: Experiment, pending: list[Settings], n_jobs: int, n_threads: int
-) -> Iterator[Finished]:
+) -> Generator[Finished]:
+    """Do runs in processes; if one fails, those under way are finished before it is told."""
     # Not forked: a forked process inherits the locks of threads that it does not have.
     spawn = multiprocessing.get_context("spawn")
+    not_ours = set(multiprocessing.active_children())
+    waiting, under_way = iter(pending), set[Future[Finished]]()
+    failure: BaseException | None = None
     with (
         _threads_of_children(n_threads),
-        ProcessPoolExecutor(n_jobs, mp_context=spawn, initializer=_leave_interrupts) as pool,
+        ProcessPoolExecutor(n_jobs, mp_context=spawn, initializer=_follow_parent) as pool,
     ):
-        futures: list[Future[Finished]] = [
-            pool.submit(_do, experiment, settings, n_threads) for settings in pending
-        ]
         try:
-            for future in as_completed(futures):
-                yield future.result()
+            while True:
+                n_free = 0 if failure else n_jobs - len(under_way)
+                for settings in islice(waiting, n_free):
+                    with _interrupts_held_back():
+                        under_way.add(pool.submit(_do, experiment, settings, n_threads))
+                if not under_way:
+                    break
+                done, under_way = wait(under_way, _LOOK_UP, return_when=FIRST_COMPLETED)
+                for future in done:
+                    if future.exception() is None:
+                        yield future.result()
+                    failure = failure or future.exception()
+            with _interrupts_held_back():  # else they would leave semaphores behind
+                pool.shutdown()
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for child in multiprocessing.active_children():
+            for child in set(multiprocessing.active_children()) - not_ours:
                 child.terminate()
             raise
+    if failure is not None:
+        raise failure
 
 
 def _do(experiment: Experiment, settings: Settings, n_threads: int) -> Finished:
@@ -96,9 +117,33 @@ def _do(experiment: Experiment, settings: Settings, n_threads: int) -> Finished:
     )
 
 
-def _leave_interrupts() -> None:
-    # Ctrl-C reaches every process of a terminal; the one that writes results down decides.
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Hold Ctrl-C back here, and for good in the processes that are started meanwhile.
+
+    It reaches every process of a terminal; the one that writes results down decides.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _follow_parent() -> None:
+    """Leave Ctrl-C to the process that started this one, and end when it does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 from structent.experiments.cifar100.augmentation import as_pixels
 from structent.experiments.cifar100.networks import feature_extractor, read_backbone
 
-_AT_A_TIME = 64
+# Few enough for what a layer gives to stay in the processor's cache.
+_AT_A_TIME = 8
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Features:
         self.folder.mkdir(parents=True, exist_ok=True)
         made = self._network.predict(as_pixels(images()), batch_size=_AT_A_TIME, verbose=0)
         # Under another name until it is whole: a run that is broken off leaves no half a file.
-        unfinished = file.with_suffix(".unfinished.npy")
+        unfinished = file.with_suffix(f".{os.getpid()}.unfinished.npy")
         np.save(unfinished, made)
         unfinished.replace(file)
 
@@ -64,5 +66,9 @@ class Features:
     def _digest(self) -> str:
         # Another network in a file of the same name has other features.
         file = Path(self.backbone)
-        content = file.read_bytes() if file.is_file() else self.backbone.encode()
-        return hashlib.sha256(content).hexdigest()[:16]
+        return digest(file.read_bytes() if file.is_file() else self.backbone.encode())
+
+
+def digest(content: bytes) -> str:
+    """Return a short name for content, which other content does not have."""
+    return hashlib.sha256(content).hexdigest()[:16]

@@ -39,7 +39,7 @@ class Schedule:
 
 _PAPER = Schedule()
 _QUICK = Schedule(
-    size=2_500, n_trials=3, learning_rate=3e-4, epochs=8, measured_every=2, batch_size=32,
+    size=1_000, n_trials=3, learning_rate=3e-4, epochs=8, measured_every=2, batch_size=32,
     n_validation=1_000, n_test=2_000,
 )  # fmt: skip
 _SMOKE = Schedule(
@@ -58,7 +58,7 @@ class FineTuning:
     data
         Where CIFAR-100 is; None if Keras is to download it.
     preset
-        "paper", "quick" (2,500 images, a higher learning rate, fewer epochs) or "smoke".
+        "paper", "quick" (1,000 images, a higher learning rate, fewer epochs) or "smoke".
     backbone
         The pre-trained network: a ``.keras`` file or a name of ``keras.applications``.
     """

@@ -7,9 +7,11 @@ one at random. All losses learn from the same views in the same order.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import keras  # type: ignore[import-untyped]  # Keras has no types
 import numpy as np
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 
 from structent.comparison.progress import OnProgress
 from structent.experiments.cifar100.augmentation import augmented
-from structent.experiments.cifar100.features import Features
+from structent.experiments.cifar100.features import Features, digest
 from structent.experiments.cifar100.images import read_images
 from structent.experiments.cifar100.measures import Measures
 from structent.experiments.cifar100.names import OTHER_LOSSES, PAPER_LOSSES
@@ -54,6 +56,13 @@ _SMOKE = Schedule(
     n_test=20,
 )  # fmt: skip
 SCHEDULES = {"paper": _PAPER, "quick": _QUICK, "smoke": _SMOKE}
+
+
+class _Part(NamedTuple):
+    """Images whose features are kept, and by what name."""
+
+    name: str
+    images: Callable[[], NDArray[np.uint8]]
 
 
 @dataclass(frozen=True)
@@ -108,19 +117,21 @@ class LastLayer:
     def prepare(self, n_threads: int, on_progress: OnProgress) -> None:
         """Compute the features of all trials, and keep them."""
         use_threads(n_threads)
-        schedule = SCHEDULES[self.preset]
-        parts = [(trial, part) for trial in range(schedule.n_trials) for part in self._parts(trial)]
         features = self._features
-        for done, (trial, part) in enumerate(parts):
+        trials = [self._images(trial) for trial in range(SCHEDULES[self.preset].n_trials)]
+        parts = [part for trial, images in enumerate(trials) for part in self._parts(trial, images)]
+        for done, part in enumerate(parts):
             on_progress("features", done, len(parts))
-            features.keep(part, partial(self._images_of, trial, part))
+            features.keep(part.name, part.images)
 
     def run(self, settings: Settings, n_threads: int) -> Result:
         """Return the trajectories of one loss in one trial."""
         use_threads(n_threads)
         schedule, trial = SCHEDULES[self.preset], settings["trial"]
         images, features = self._images(trial), self._features
-        *views_kept, validation, test = map(features.read, self._parts(trial))
+        *views_kept, validation, test = (
+            features.read(part.name) for part in self._parts(trial, images)
+        )
         views = np.stack(views_kept)
         structure = catalog.cifar100()
         loss = training_loss(settings["loss"], structure)
@@ -149,21 +160,21 @@ class LastLayer:
     def _features(self) -> Features:
         return Features(self.cache, self.backbone, SCHEDULES[self.preset].pixels)
 
-    def _parts(self, trial: int) -> list[str]:
-        """Return the names of a trial's features: the views, the validation and the test images."""
-        schedule = SCHEDULES[self.preset]
-        of_trial = f"{schedule.size}-trial-{trial}"
-        views = [f"{of_trial}-view-{view}" for view in range(schedule.n_views)]
-        return [*views, f"{of_trial}-validation-{schedule.n_validation}", f"test-{schedule.n_test}"]
-
-    def _images_of(self, trial: int, part: str) -> NDArray[np.uint8]:
-        images = self._images(trial)
-        if part.startswith("test"):
-            return images.test
-        if "validation" in part:
-            return images.validation
-        view = int(part.rpartition("-")[2])
-        return augmented(images.train, np.random.default_rng((trial, view)))
+    def _parts(self, trial: int, images: TrialImages) -> list[_Part]:
+        """Return a trial's images by parts: the views, the validation and the test images."""
+        # Named by what is in them: other data has other features.
+        train, validation, test = (
+            digest(part.tobytes()) for part in (images.train, images.validation, images.test)
+        )
+        views = [
+            _Part(f"{train}-trial-{trial}-view-{view}", partial(_view, images.train, trial, view))
+            for view in range(SCHEDULES[self.preset].n_views)
+        ]
+        return [
+            *views,
+            _Part(validation, lambda: images.validation),
+            _Part(test, lambda: images.test),
+        ]
 
     def _images(self, trial: int) -> TrialImages:
         schedule = SCHEDULES[self.preset]
@@ -171,3 +182,7 @@ class LastLayer:
             read_images(self.data), size=schedule.size, trial=trial,
             n_validation=schedule.n_validation, n_test=schedule.n_test,
         )  # fmt: skip
+
+
+def _view(images: NDArray[np.uint8], trial: int, view: int) -> NDArray[np.uint8]:
+    return augmented(images, np.random.default_rng((trial, view)))

@@ -15,6 +15,9 @@ from structent.structure import RandomPartition, trivial
 class Measures:
     """The paper's metrics of a test set, as Keras metrics.
 
+    As in its author's notebooks, the accuracy of a level counts rows whose likeliest class is in
+    the true block, which need not be the likeliest block.
+
     Parameters
     ----------
     structure

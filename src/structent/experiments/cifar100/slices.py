@@ -44,10 +44,7 @@ def images_of_trial(
         How many validation images, and how many of the first test images.
     """
     n_images = len(images.y_train)
-    if (trial + 1) * size > n_images:
-        raise StructentError(
-            f"trial {trial} needs {(trial + 1) * size:,} training images, got {n_images:,}"
-        )
+    _check_enough(images, size, trial, n_validation, n_test)
     validation = np.arange((trial + 1) * size, (trial + 1) * size + n_validation) % n_images
     train = np.setdiff1d(np.arange(trial * size, (trial + 1) * size), validation)
     return TrialImages(
@@ -58,3 +55,20 @@ def images_of_trial(
         images.x_test[:n_test],
         images.y_test[:n_test],
     )
+
+
+def _check_enough(images: Images, size: int, trial: int, n_validation: int, n_test: int) -> None:
+    n_images = len(images.y_train)
+    # Validation images come out of a slice only where there are no others.
+    beside = n_validation if size < n_images else 0
+    needed = max((trial + 1) * size, size + beside, n_validation + 1)
+    if needed > n_images:
+        raise StructentError(
+            f"trial {trial} of {size:,} images and {n_validation:,} validation images needs "
+            f"{needed:,} training images, got {n_images:,}; use all of CIFAR-100"
+        )
+    if n_test > len(images.y_test):
+        raise StructentError(
+            f"the test needs {n_test:,} test images, got {len(images.y_test):,}; use all of "
+            "CIFAR-100"
+        )

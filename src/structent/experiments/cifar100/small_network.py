@@ -43,9 +43,9 @@ class Schedule:
     n_test: int = 10_000
 
 
-def _quick(n_trials: int, epochs: int, measured_every: int) -> Schedule:
+def _quick(n_trials: int, learning_rate: float, epochs: int, measured_every: int) -> Schedule:
     return Schedule(
-        n_trials, 1e-3, epochs, measured_every,
+        n_trials, learning_rate, epochs, measured_every,
         decay="cosine", precision="mixed_bfloat16", n_test=5_000,
     )  # fmt: skip
 
@@ -59,11 +59,11 @@ _PAPER = {
     50_000: Schedule(1, 5e-5, 600, 1),
 }
 _QUICK = {
-    1000: _quick(3, 80, 4),
-    2500: _quick(3, 48, 3),
-    5000: _quick(3, 30, 2),
-    10_000: _quick(3, 24, 2),
-    50_000: _quick(1, 10, 1),
+    1000: _quick(3, 3e-4, 100, 5),
+    2500: _quick(3, 5e-4, 48, 3),
+    5000: _quick(3, 1e-3, 30, 2),
+    10_000: _quick(3, 1e-3, 24, 2),
+    50_000: _quick(1, 1e-3, 10, 1),
 }
 _SMOKE = {
     40: Schedule(2, 1e-3, 2, 1, n_validation=20, n_test=20),
@@ -84,7 +84,7 @@ class SmallNetwork:
     experiment
         "1A" or "1B".
     sizes
-        The training set sizes to run, of those of the preset; all if None.
+        The training set sizes to run, of those of the experiment; all if None.
     """
 
     data: Path | None
@@ -107,12 +107,12 @@ class SmallNetwork:
         schedules = SCHEDULES[self.preset]
         # In the smoke preset every size stands for the one where the other losses are tried.
         compared = SIZE_OF_1B if SIZE_OF_1B in schedules else next(iter(schedules))
+        sizes = chosen_sizes(schedules if self.experiment == "1A" else [compared], self.sizes)
         if self.experiment == "1B":
             return [
                 *self._runs("1A", compared, PAPER_LOSSES),
                 *self._runs("1B", compared, ("scrambled",)),
             ]
-        sizes = chosen_sizes(schedules, self.sizes)
         paper = [run for size in sizes for run in self._runs("1A", size, PAPER_LOSSES)]
         others = self._runs("1A", compared, OTHER_LOSSES) if compared in sizes else []
         return [*paper, *others]

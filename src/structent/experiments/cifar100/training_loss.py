@@ -8,6 +8,8 @@ import keras  # type: ignore[import-untyped]  # Keras has no types
 import numpy as np
 
 from structent._typing import FloatArray
+from structent.errors import StructentError
+from structent.experiments.cifar100.names import OTHER_LOSSES, PAPER_LOSSES
 from structent.losses.keras import StructuredCrossEntropy
 from structent.structure import RandomPartition, hxe
 
@@ -36,26 +38,19 @@ def training_loss(name: str, structure: RandomPartition) -> TrainingLoss:
     structure
         The hierarchy of the classes.
     """
-    indices = np.arange(structure.n_classes)
-    kind, _, parameter = name.rpartition(" ")
-    if name == "standard":
+    kind, parameter = _kind_and_parameter(name)
+    if kind == "standard":
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        return TrainingLoss(loss, indices)
-    if name == "structured":
-        return TrainingLoss(StructuredCrossEntropy(structure), indices)
-    if name == "scrambled":
-        scrambled = structure.scramble(np.random.default_rng(0))
-        return TrainingLoss(StructuredCrossEntropy(scrambled), indices)
+        return TrainingLoss(loss, np.arange(structure.n_classes))
+    if kind == "structured":
+        return _with_blocks(structure)
+    if kind == "scrambled":
+        return _with_blocks(structure.scramble(np.random.default_rng(0)))
     if kind == "hierarchical":
-        weighted = structure.reweight(hxe(float(parameter))(structure.n_partitions))
-        return TrainingLoss(StructuredCrossEntropy(weighted), indices)
-    table = (
-        soft_labels(structure, float(parameter))
-        if kind == "soft labels"
-        else smoothed_labels(structure.n_classes)
-    )
-    loss = keras.losses.CategoricalCrossentropy(from_logits=True)
-    return TrainingLoss(loss, table.astype(np.float32))
+        return _with_blocks(structure.reweight(hxe(parameter)(structure.n_partitions)))
+    if kind == "soft labels":
+        return _with_rows(soft_labels(structure, parameter))
+    return _with_rows(smoothed_labels(structure.n_classes))
 
 
 def soft_labels(structure: RandomPartition, beta: float) -> FloatArray:
@@ -85,3 +80,23 @@ def smoothed_labels(n_classes: int) -> FloatArray:
     [[0.95, 0.05], [0.05, 0.95]]
     """
     return (1.0 - SMOOTHING) * np.eye(n_classes) + SMOOTHING / n_classes
+
+
+def _kind_and_parameter(name: str) -> tuple[str, float]:
+    """Return what a loss is, and its parameter, which is 0 where it has none."""
+    known = (*PAPER_LOSSES, "scrambled", *OTHER_LOSSES)
+    if name not in known:
+        raise StructentError(f"the loss must be {', '.join(known)}, got {name!r}")
+    kind, _, parameter = name.rpartition(" ")
+    if kind in ("hierarchical", "soft labels"):
+        return kind, float(parameter)
+    return name, 0.0
+
+
+def _with_blocks(structure: RandomPartition) -> TrainingLoss:
+    return TrainingLoss(StructuredCrossEntropy(structure), np.arange(structure.n_classes))
+
+
+def _with_rows(rows: FloatArray) -> TrainingLoss:
+    loss = keras.losses.CategoricalCrossentropy(from_logits=True)
+    return TrainingLoss(loss, rows.astype(np.float32))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structent._typing import FloatArray
-from structent.errors import StructentError, StructureError
+from structent.errors import StructentError
 from structent.structure import LabelGraph
 from structent.tables import features_and_labels
 
@@ -79,8 +79,8 @@ def county_graph(data: Path) -> LabelGraph:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         return LabelGraph(content["edges"], content["nodes"])
-    except StructureError:
-        raise
+    except StructentError as error:
+        raise StructentError(f"{file} must hold a graph of counties: {error}") from None
     except (ValueError, KeyError, TypeError):
         raise StructentError(
             f"{file} must be a JSON object with the counties in nodes and pairs of them in edges"
@@ -89,7 +89,11 @@ def county_graph(data: Path) -> LabelGraph:
 
 @cache
 def _rows(data: Path, label: str) -> Rows:
-    table = features_and_labels(_file(data, _TABLE), label, features=FEATURES)
+    file = _file(data, _TABLE)
+    table = features_and_labels(file, label, features=FEATURES)
+    wrong = [column.name for column in table.columns if column.kind != "number"]
+    if wrong:
+        raise StructentError(f"{file} must hold numbers in {', '.join(wrong)}, got other values")
     return Rows(table.features.to_numpy().astype(np.float64), table.labels)
 
 
