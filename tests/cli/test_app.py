@@ -226,6 +226,20 @@ def test_breaking_off_leaves_no_half_written_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_interrupt_that_python_would_ignore_breaks_off(structent_command, monkeypatch):
+    class Interrupted:
+        def __del__(self):
+            raise KeyboardInterrupt
+
+    broken_off, ignored = [], []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    monkeypatch.setattr("structent.cli._break_off", lambda: broken_off.append(True))
+    monkeypatch.setattr("structent.cli.compare.compare_rows", lambda *_, **__: [Interrupted()][1:])
+    structent_command("compare", *ABOUT_MONTHS, *NUMBERS)
+    assert broken_off == [True]
+    assert sys.unraisablehook == ignored.append
+
+
 def test_it_tells_its_version():
     result = run("--version")
     assert result.stdout == f"structent {structent.__version__}\n"
@@ -234,7 +248,16 @@ def test_it_tells_its_version():
 
 def test_without_a_command_it_shows_what_there_is(structent_command):
     _, out, err = structent_command()
-    for command in ("compare", "train", "predict", "evaluate", "structure", "entropy", "demo"):
+    for command in (
+        "compare",
+        "train",
+        "predict",
+        "evaluate",
+        "structure",
+        "entropy",
+        "demo",
+        "reproduce",
+    ):
         assert command in out + err
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+import traceback
 from collections.abc import Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import closing, contextmanager
@@ -86,7 +87,7 @@ def _in_processes(
             while True:
                 n_free = 0 if failure else n_jobs - len(under_way)
                 for settings in islice(waiting, n_free):
-                    with _interrupts_held_back():
+                    with _interrupts_kept_from_children():
                         under_way.add(pool.submit(_do, experiment, settings, n_threads))
                 if not under_way:
                     break
@@ -95,11 +96,12 @@ def _in_processes(
                     if future.exception() is None:
                         yield future.result()
                     failure = failure or future.exception()
-            with _interrupts_held_back():  # else they would leave semaphores behind
-                pool.shutdown()
-        except BaseException:
+            pool.shutdown()
+        except BaseException as error:
             for child in set(multiprocessing.active_children()) - not_ours:
                 child.terminate()
+            # Frames keep the pool's semaphores; a command that ends at once would leave them.
+            traceback.clear_frames(error.__traceback__)
             raise
     if failure is not None:
         raise failure
@@ -118,8 +120,8 @@ def _do(experiment: Experiment, settings: Settings, n_threads: int) -> Finished:
 
 
 @contextmanager
-def _interrupts_held_back() -> Iterator[None]:
-    """Hold Ctrl-C back here, and for good in the processes that are started meanwhile.
+def _interrupts_kept_from_children() -> Iterator[None]:
+    """Keep Ctrl-C from the processes that are started meanwhile, from their first moment on.
 
     It reaches every process of a terminal; the one that writes results down decides.
     """
