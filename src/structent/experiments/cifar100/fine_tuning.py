@@ -7,8 +7,9 @@ ResNet50 and MobileNetV2.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import keras  # type: ignore[import-untyped]  # Keras has no types
 
@@ -17,6 +18,7 @@ from structent.experiments.cifar100.image_trial import image_trial
 from structent.experiments.cifar100.images import read_images
 from structent.experiments.cifar100.names import PAPER_LOSSES
 from structent.experiments.cifar100.networks import backbone_name, read_backbone, with_head
+from structent.experiments.cifar100.settings import settings_of
 from structent.experiments.cifar100.slices import images_of_trial
 from structent.experiments.cifar100.training import use_threads
 from structent.experiments.experiment import Result, Settings
@@ -63,33 +65,26 @@ class FineTuning:
         The pre-trained network: a ``.keras`` file or a name of ``keras.applications``.
     """
 
+    name: ClassVar[str] = "cifar100-1C"
+    kept_in: ClassVar[str] = "cifar100"
+
     data: Path | None
     preset: str
     backbone: str
-
-    @property
-    def name(self) -> str:
-        """The name of its page."""
-        return "cifar100-1C"
-
-    @property
-    def kept_in(self) -> str:
-        """The name of its results file."""
-        return "cifar100"
 
     def runs(self) -> list[Settings]:
         """Return every trial and loss."""
         schedule = SCHEDULES[self.preset]
         return [
-            {
-                "experiment": "1C",
-                "preset": self.preset,
-                "size": schedule.size,
-                "network": backbone_name(self.backbone),
-                "loss": loss,
-                "trial": trial,
-                "schedule": asdict(schedule),
-            }
+            settings_of(
+                "1C",
+                self.preset,
+                size=schedule.size,
+                network=backbone_name(self.backbone),
+                loss=loss,
+                trial=trial,
+                schedule=schedule,
+            )
             for trial in range(schedule.n_trials)
             for loss in PAPER_LOSSES
         ]

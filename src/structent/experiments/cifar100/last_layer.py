@@ -8,10 +8,10 @@ one at random. All losses learn from the same views in the same order.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import keras  # type: ignore[import-untyped]  # Keras has no types
 import numpy as np
@@ -24,6 +24,7 @@ from structent.experiments.cifar100.images import read_images
 from structent.experiments.cifar100.measures import Measures
 from structent.experiments.cifar100.names import OTHER_LOSSES, PAPER_LOSSES
 from structent.experiments.cifar100.networks import backbone_name, head
+from structent.experiments.cifar100.settings import settings_of
 from structent.experiments.cifar100.slices import TrialImages, images_of_trial
 from structent.experiments.cifar100.training import Epochs, Judged, trajectories, use_threads
 from structent.experiments.cifar100.training_loss import training_loss
@@ -81,34 +82,27 @@ class LastLayer:
         The folder where features are kept.
     """
 
+    name: ClassVar[str] = "cifar100-1D"
+    kept_in: ClassVar[str] = "cifar100"
+
     data: Path | None
     preset: str
     backbone: str
     cache: Path
 
-    @property
-    def name(self) -> str:
-        """The name of its page."""
-        return "cifar100-1D"
-
-    @property
-    def kept_in(self) -> str:
-        """The name of its results file."""
-        return "cifar100"
-
     def runs(self) -> list[Settings]:
         """Return every trial and loss, the paper's losses first."""
         schedule = SCHEDULES[self.preset]
         return [
-            {
-                "experiment": "1D",
-                "preset": self.preset,
-                "size": schedule.size,
-                "network": backbone_name(self.backbone),
-                "loss": loss,
-                "trial": trial,
-                "schedule": asdict(schedule),
-            }
+            settings_of(
+                "1D",
+                self.preset,
+                size=schedule.size,
+                network=backbone_name(self.backbone),
+                loss=loss,
+                trial=trial,
+                schedule=schedule,
+            )
             for losses in (PAPER_LOSSES, OTHER_LOSSES)
             for trial in range(schedule.n_trials)
             for loss in losses

@@ -8,7 +8,7 @@ to tell meaning from mere regularisation.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import keras  # type: ignore[import-untyped]  # Keras has no types
@@ -18,6 +18,7 @@ from structent.experiments.cifar100.image_trial import image_trial
 from structent.experiments.cifar100.images import read_images
 from structent.experiments.cifar100.names import OTHER_LOSSES, PAPER_LOSSES, SIZE_OF_1B
 from structent.experiments.cifar100.networks import small_cnn
+from structent.experiments.cifar100.settings import settings_of
 from structent.experiments.cifar100.slices import images_of_trial
 from structent.experiments.cifar100.training import use_threads
 from structent.experiments.experiment import Result, Settings, chosen_sizes
@@ -143,15 +144,15 @@ class SmallNetwork:
     def _runs(self, experiment: str, size: int, losses: tuple[str, ...]) -> list[Settings]:
         schedule = SCHEDULES[self.preset][size]
         return [
-            {
-                "experiment": experiment,
-                "preset": self.preset,
-                "size": size,
-                "network": NETWORK,
-                "loss": loss,
-                "trial": trial,
-                "schedule": asdict(schedule),
-            }
+            settings_of(
+                experiment,
+                self.preset,
+                size=size,
+                network=NETWORK,
+                loss=loss,
+                trial=trial,
+                schedule=schedule,
+            )
             for trial in range(schedule.n_trials)
             for loss in losses
         ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from structent.comparison.progress import OnProgress
 from structent.experiments.experiment import Result, Settings, chosen_sizes
 from structent.experiments.weather.boosted_trial import SCHEDULES, boosted_trial
 from structent.experiments.weather.rows import county_graph, draw
+from structent.experiments.weather.settings import settings_of
 from structent.structure import PartitionSampler, RandomPartition, SpanningTreePartitions, trivial
 
 _PAPER_SIZES = (500, 1000, 2000, 5000, 10_000, 20_000)
@@ -41,19 +43,12 @@ class Counties:
         The training set sizes to run, of those of the preset; all if None.
     """
 
+    name: ClassVar[str] = "counties"
+    kept_in: ClassVar[str] = "counties"
+
     data: Path
     preset: str
     sizes: tuple[int, ...] | None = None
-
-    @property
-    def name(self) -> str:
-        """The name of its page."""
-        return "counties"
-
-    @property
-    def kept_in(self) -> str:
-        """The name of its results file."""
-        return self.name
 
     def runs(self) -> list[Settings]:
         """Return every size, trial, method and combination; small sizes first."""
@@ -61,16 +56,15 @@ class Counties:
         methods += [("variable", *combination) for combination in COMBINATIONS]
         methods += [("variable, scrambled", *combination) for combination in _CONTROLS]
         return [
-            {
-                "experiment": self.name,
-                "preset": self.preset,
-                "size": size,
-                "method": method,
-                "n_blocks": n_blocks,
-                "singleton_weight": weight,
-                "trial": trial,
-                "schedule": SCHEDULES[self.preset].as_settings(),
-            }
+            settings_of(
+                self.name,
+                self.preset,
+                size=size,
+                method=method,
+                n_blocks=n_blocks,
+                singleton_weight=weight,
+                trial=trial,
+            )
             for size in chosen_sizes(_SIZES[self.preset], self.sizes)
             for trial in range(_N_TRIALS[self.preset])
             for method, n_blocks, weight in methods

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from structent.comparison.progress import OnProgress
 from structent.experiments.experiment import Result, Settings, chosen_sizes
 from structent.experiments.weather.boosted_trial import SCHEDULES, boosted_trial
 from structent.experiments.weather.rows import draw
+from structent.experiments.weather.settings import settings_of
 from structent.structure import (
     LabelGraph,
     PartitionSampler,
@@ -50,19 +52,12 @@ class Months:
         The training set sizes to run, of those of the preset; all if None.
     """
 
+    name: ClassVar[str] = "months"
+    kept_in: ClassVar[str] = "months"
+
     data: Path
     preset: str
     sizes: tuple[int, ...] | None = None
-
-    @property
-    def name(self) -> str:
-        """The name of its page."""
-        return "months"
-
-    @property
-    def kept_in(self) -> str:
-        """The name of its results file."""
-        return self.name
 
     def runs(self) -> list[Settings]:
         """Return every size, trial, method and weight of the singletons; small sizes first."""
@@ -71,16 +66,15 @@ class Months:
             methods += [(kind, weight) for weight in _WEIGHTS[self.preset]]
             methods += [(f"{kind}, scrambled", weight) for weight in _CONTROL_WEIGHTS[self.preset]]
         return [
-            {
-                "experiment": self.name,
-                "preset": self.preset,
-                "size": size,
-                "method": method,
-                "n_blocks": _N_BLOCKS if method.startswith("variable") else None,
-                "singleton_weight": weight,
-                "trial": trial,
-                "schedule": SCHEDULES[self.preset].as_settings(),
-            }
+            settings_of(
+                self.name,
+                self.preset,
+                size=size,
+                method=method,
+                n_blocks=_N_BLOCKS if method.startswith("variable") else None,
+                singleton_weight=weight,
+                trial=trial,
+            )
             for size in chosen_sizes(_SIZES[self.preset], self.sizes)
             for trial in range(_N_TRIALS[self.preset])
             for method, weight in methods

@@ -1,0 +1,30 @@
+"""The settings of a run on CIFAR-100: all that decides its result."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from structent.experiments.experiment import Settings
+
+
+def settings_of(
+    experiment: str,
+    preset: str,
+    *,
+    size: int,
+    network: str,
+    loss: str,
+    trial: int,
+    schedule: Any,
+) -> Settings:
+    """Return the settings of a run; the schedule is a dataclass of the experiment."""
+    return {
+        "experiment": experiment,
+        "preset": preset,
+        "size": size,
+        "network": network,
+        "loss": loss,
+        "trial": trial,
+        "schedule": asdict(schedule),
+    }
