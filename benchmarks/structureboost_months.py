@@ -208,9 +208,8 @@ def _machine() -> str:
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     processor = names[0] if names else platform.processor() or platform.machine()
     packages = [f"{name} {version(name)}" for name in ("numpy", "pandas", "structureboost")]
-    return ", ".join(
-        [f"{processor}, one thread", f"Python {platform.python_version()} on {platform.system()}", *packages]
-    )  # fmt: skip
+    python = f"Python {platform.python_version()} on {platform.system()}"
+    return ", ".join([f"{processor}, one thread", python, *packages])
 
 
 if __name__ == "__main__":
