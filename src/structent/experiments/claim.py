@@ -23,7 +23,8 @@ def claims_table(claims: list[Claim]) -> str:
 
     >>> print(claims_table([Claim("water is wet", "yes", "3 of 3 trials")]))
     | the paper says | holds here | the numbers |
-    |---|---:|---:|
+    |---|---|---|
     | water is wet | yes | 3 of 3 trials |
     """
-    return table(["the paper says", "holds here", "the numbers"], [list(c) for c in claims])
+    header = ["the paper says", "holds here", "the numbers"]
+    return table(header, [list(claim) for claim in claims], n_left=3)

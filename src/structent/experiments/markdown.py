@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from structent.experiments.paired import Mean
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table; the first column is left-aligned, the others right.
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, n_left: int = 1) -> str:
+    """Return a Markdown table; the first columns, of words, are left-aligned, the others right.
 
     >>> print(table(["size", "loss"], [["500", "2.14"]]))
     | size | loss |
     |---|---:|
     | 500 | 2.14 |
     """
-    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    lines = [header, ["---"] * n_left + ["---:"] * (len(header) - n_left), *rows]
     head, rule, *body = ["| " + " | ".join(line) + " |" for line in lines]
     return "\n".join([head, rule.replace(" ", ""), *body])
 

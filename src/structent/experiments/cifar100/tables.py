@@ -54,7 +54,7 @@ def beside_paper(
         for what, cells in _rows(place, runs, losses, pairs, readings)
     ]
     header = ["case", "loss", "read at", *(HEADING[metric] for metric in COLUMNS)]
-    return table(header, _without_repeats(rows))
+    return table(header, _without_repeats(rows), n_left=3)
 
 
 def emphasised_difference(minus: Mean) -> str:

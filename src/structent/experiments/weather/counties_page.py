@@ -182,7 +182,9 @@ def _loss_table(readings: Readings) -> str:
         if size in COUNTIES:
             losses = [COUNTIES[size].standard, *COUNTIES[size].variable]
             rows.append([f"{size:,}", "the paper's", *(f"{loss:.3f}" for loss in losses)])
-    return table(["training rows", "whose", "standard", *map(combination_name, _ARMS)], rows)
+    return table(
+        ["training rows", "whose", "standard", *map(combination_name, _ARMS)], rows, n_left=2
+    )
 
 
 def _difference_table(readings: Readings) -> str:
@@ -194,7 +196,7 @@ def _difference_table(readings: Readings) -> str:
         if size in COUNTIES:
             standard, losses = COUNTIES[size]
             rows.append([f"{size:,}", "the paper's", *(f"{x - standard:+.3f}" for x in losses)])
-    return table(["training rows", "whose", *map(combination_name, _ARMS)], rows)
+    return table(["training rows", "whose", *map(combination_name, _ARMS)], rows, n_left=2)
 
 
 def _scrambled_table(readings: Readings) -> str:
@@ -213,4 +215,4 @@ def _scrambled_table(readings: Readings) -> str:
         for name, means in of_rows.items():
             cells = [difference_cell(mean, most_trials(readings)) for mean in means]
             rows.append([f"{size:,}", name, *cells])
-    return table(["training rows", "", *map(combination_name, arms)], rows)
+    return table(["training rows", "", *map(combination_name, arms)], rows, n_left=2)

@@ -244,7 +244,7 @@ def _best_table(chosen: Readings, papers_way: Readings) -> str:
                 ]
                 differences.append(f"{paper[method] - paper['standard']:+.4f}" if paper else "")
             rows.append([f"{size:,}", method, *losses, *differences])
-    return table(header, rows)
+    return table(header, rows, n_left=2)
 
 
 def _best_loss_cell(readings: Readings, size: int, method: str) -> str:
