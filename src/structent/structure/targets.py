@@ -34,6 +34,11 @@ class Targets:
     sets: tuple[tuple[int, ...], ...]
     classes: tuple[Label, ...]
 
+    @property
+    def coarse_sets(self) -> tuple[tuple[int, ...], ...]:
+        """The sets of the codes that are no class: code ``len(classes) + s`` means set s."""
+        return self.sets[len(self.classes) :]
+
     def classes_of_rows(self) -> list[tuple[Label, ...]]:
         """Return for each row the classes that its target allows."""
         return [tuple(self.classes[index] for index in self.sets[code]) for code in self.codes]
@@ -69,6 +74,21 @@ def encode_with_blocks(
             code_of[value] = sets[_only_meaning(value, meanings, classes)]
         codes.append(code_of[value])
     return Targets(np.array(codes, dtype=np.int64), tuple(sets), classes)
+
+
+def checked_targets(targets: Any, classes: tuple[Label, ...]) -> Targets:
+    """Return the targets if they are those of a structure with these classes, in this order."""
+    if not isinstance(targets, Targets):
+        raise LabelError(
+            f"targets must be what structure.encode(labels, allow_blocks=True) gives, got "
+            f"{type(targets).__name__}"
+        )
+    if targets.classes != classes:
+        raise LabelError(
+            f"targets must have the {len(classes)} classes of the structure in their order, got "
+            f"{len(targets.classes)} classes; encode the labels with this structure"
+        )
+    return targets
 
 
 def _block_meanings(
