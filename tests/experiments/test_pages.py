@@ -76,7 +76,7 @@ def test_all_machines_and_the_first_and_last_day_are_told():
 def test_sizes_with_schedules_of_their_own_are_told_apart():
     runs = []
     for size, epochs in ((2500, 60), (1000, 80), (5000, 60)):
-        schedule = {"n_trials": size, "epochs": epochs}
+        schedule = {"epochs": epochs}
         settings = {"size": size, "preset": "quick", "schedule": schedule}
         runs.append(Finished(settings, {}, 1.0, "2026-01-02", "a machine"))
     assert about(runs, 3, "a command")[2:] == [

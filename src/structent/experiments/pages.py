@@ -90,7 +90,7 @@ def _schedules(finished: Sequence[Finished]) -> list[str]:
         schedule = ", ".join(
             f"{name.replace('_', ' ')} {value}"
             for name, value in run.settings["schedule"].items()
-            if name not in {"size", "n_trials"}
+            if name != "size"
         )
         preset = run.settings["preset"]
         sizes.setdefault(f'preset "{preset}": {schedule}', set()).add(run.settings["size"])

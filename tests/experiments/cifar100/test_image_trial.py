@@ -67,7 +67,7 @@ def first_weights(images, loss, *, seed, make):
 def test_losses_of_a_trial_begin_at_the_same_weights_and_trials_at_others(images):
     def weights(loss, seed):
         made = first_weights(
-            images, loss, seed=seed, make=lambda n: small_cnn(n, precision="float32")
+            images, loss, seed=seed, make=small_cnn
         )
         return [weight for weight in made if weight.ndim > 1]  # biases begin at 0
 

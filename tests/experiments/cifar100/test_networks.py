@@ -40,7 +40,7 @@ def without_weights(monkeypatch, name):
 
 
 def test_the_small_network_has_the_layers_of_the_cifar_10_example():
-    kinds = [type(layer).__name__ for layer in small_cnn(100, precision="float32").layers]
+    kinds = [type(layer).__name__ for layer in small_cnn(100).layers]
     block = ["Conv2D", "Conv2D", "MaxPooling2D", "Dropout"]
 
     assert [kind for kind in kinds if kind != "Permute"] == (
@@ -51,7 +51,7 @@ def test_the_small_network_has_the_layers_of_the_cifar_10_example():
 def test_the_small_network_has_the_shapes_of_the_cifar_10_example():
     steps = [
         layer
-        for layer in small_cnn(100, precision="float32").layers
+        for layer in small_cnn(100).layers
         if isinstance(layer, layers.Conv2D | layers.MaxPooling2D | layers.Dense)
     ]
     # Height and width, in whatever order the backend has its axes, then channels.
@@ -70,7 +70,7 @@ def test_the_small_network_has_as_many_weights_as_reckoned_by_hand():
         *(3 * 3 * 32 * 64 + 64, 3 * 3 * 64 * 64 + 64),
         *(6 * 6 * 64 * 512 + 512, 512 * 100 + 100),
     ]
-    network = small_cnn(100, precision="float32")
+    network = small_cnn(100)
     counts = [layer.count_params() for layer in network.layers]
 
     assert [count for count in counts if count] == by_hand
@@ -78,21 +78,21 @@ def test_the_small_network_has_as_many_weights_as_reckoned_by_hand():
 
 
 def test_the_small_network_drops_a_quarter_a_quarter_and_a_half():
-    network = small_cnn(100, precision="float32")
+    network = small_cnn(100)
     rates = [layer.rate for layer in network.layers if isinstance(layer, layers.Dropout)]
 
     assert rates == [0.25, 0.25, 0.5]
 
 
 def test_all_layers_of_the_small_network_but_the_last_are_rectified():
-    network = small_cnn(100, precision="float32")
+    network = small_cnn(100)
     active = [layer.activation.__name__ for layer in network.layers if layer.count_params()]
 
     assert active == ["relu"] * 5 + ["linear"]
 
 
 def test_the_convolutions_of_the_small_network_are_those_of_torch():
-    network = small_cnn(10, precision="float32")
+    network = small_cnn(10)
     kernels = [torch.as_tensor(weight) for weight in network.get_weights() if weight.ndim == 4]
     x = torch.as_tensor(IMAGES).permute(0, 3, 1, 2)
     for place, kernel in enumerate(kernels):  # biases begin at 0
@@ -105,16 +105,6 @@ def test_the_convolutions_of_the_small_network_are_those_of_torch():
     expected = x.numpy() if seen.shape[1] == 64 else x.permute(0, 2, 3, 1).numpy()
 
     assert seen == pytest.approx(expected, abs=1e-5)
-
-
-def test_logits_are_float32_where_the_rest_is_bfloat16():
-    network = small_cnn(100, precision="mixed_bfloat16")
-    hidden = [layer for layer in network.layers[:-1] if layer.count_params()]
-
-    assert {layer.compute_dtype for layer in hidden} == {"bfloat16"}
-    assert {str(weight.dtype) for weight in network.weights} == {"float32"}
-    assert network.layers[-1].compute_dtype == "float32"
-    assert network.predict(IMAGES, verbose=0).dtype == np.float32
 
 
 def test_the_last_layer_alone_is_linear():

@@ -9,7 +9,7 @@ import torch
 
 from structent.experiments.cifar100.measures import Measures
 from structent.experiments.cifar100.names import MEASURES, OTHER_LOSSES
-from structent.experiments.cifar100.training import Epochs, Judged, trajectories, use_threads
+from structent.experiments.cifar100.training import Epochs, Judged, trajectories, use_machine
 from structent.experiments.cifar100.training_loss import training_loss
 from structent.structure import catalog
 from tests.experiments.cifar100.by_numpy import measured
@@ -165,7 +165,7 @@ def test_a_result_is_plain_json():
 def test_torch_is_kept_to_the_threads_it_is_given():
     before = torch.get_num_threads()
     try:
-        use_threads(1)
+        use_machine(1)
         assert torch.get_num_threads() == 1
     finally:
         torch.set_num_threads(before)

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from structent.experiments.cifar100.augmentation import as_pixels
 from structent.experiments.cifar100.networks import feature_extractor, read_backbone
 
-# Few enough for what a layer gives to stay in the processor's cache.
-_AT_A_TIME = 8
+_AT_A_TIME = 32
 
 
 @dataclass(frozen=True)

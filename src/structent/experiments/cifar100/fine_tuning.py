@@ -20,7 +20,7 @@ from structent.experiments.cifar100.names import PAPER_LOSSES
 from structent.experiments.cifar100.networks import backbone_name, read_backbone, with_head
 from structent.experiments.cifar100.settings import settings_of
 from structent.experiments.cifar100.slices import images_of_trial
-from structent.experiments.cifar100.training import use_threads
+from structent.experiments.cifar100.training import use_machine
 from structent.experiments.experiment import Result, Settings
 
 
@@ -94,7 +94,7 @@ class FineTuning:
 
     def run(self, settings: Settings, n_threads: int) -> Result:
         """Return the trajectories of one loss in one trial."""
-        use_threads(n_threads)
+        use_machine(n_threads)
         schedule, trial = SCHEDULES[self.preset], settings["trial"]
         images = images_of_trial(
             read_images(self.data), size=schedule.size, trial=trial,

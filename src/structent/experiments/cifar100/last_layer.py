@@ -26,7 +26,7 @@ from structent.experiments.cifar100.names import OTHER_LOSSES, PAPER_LOSSES
 from structent.experiments.cifar100.networks import backbone_name, head
 from structent.experiments.cifar100.settings import settings_of
 from structent.experiments.cifar100.slices import TrialImages, images_of_trial
-from structent.experiments.cifar100.training import Epochs, Judged, trajectories, use_threads
+from structent.experiments.cifar100.training import Epochs, Judged, trajectories, use_machine
 from structent.experiments.cifar100.training_loss import training_loss
 from structent.experiments.experiment import Result, Settings
 from structent.structure import catalog
@@ -110,7 +110,7 @@ class LastLayer:
 
     def prepare(self, n_threads: int, on_progress: OnProgress) -> None:
         """Compute the features of all trials, and keep them."""
-        use_threads(n_threads)
+        use_machine(n_threads)
         features = self._features
         trials = [self._images(trial) for trial in range(SCHEDULES[self.preset].n_trials)]
         parts = [part for trial, images in enumerate(trials) for part in self._parts(trial, images)]
@@ -120,7 +120,7 @@ class LastLayer:
 
     def run(self, settings: Settings, n_threads: int) -> Result:
         """Return the trajectories of one loss in one trial."""
-        use_threads(n_threads)
+        use_machine(n_threads)
         schedule, trial = SCHEDULES[self.preset], settings["trial"]
         images, features = self._images(trial), self._features
         *views_kept, validation, test = (

@@ -18,18 +18,9 @@ from structent.experiments.cifar100.layout import data_format, in_layout, to_lay
 _APPLICATIONS = {"MobileNetV2": "mobilenet_v2", "ResNet50": "resnet"}
 
 
-def small_cnn(n_classes: int, *, precision: str) -> Any:
-    """Return the network of Experiments 1A and 1B, from images in [0, 1] to logits.
-
-    Parameters
-    ----------
-    n_classes
-        The number of logits.
-    precision
-        Keras's dtype policy, "float32" or "mixed_bfloat16"; logits are float32 in any case.
-    """
-    in_it = {"dtype": precision}
-    placed = {"data_format": data_format(), **in_it}
+def small_cnn(n_classes: int) -> Any:
+    """Return the network of Experiments 1A and 1B, from images in [0, 1] to logits."""
+    placed = {"data_format": data_format()}
     active = {"activation": "relu", **placed}
     return keras.Sequential(
         [
@@ -38,15 +29,15 @@ def small_cnn(n_classes: int, *, precision: str) -> Any:
             layers.Conv2D(32, 3, padding="same", **active),
             layers.Conv2D(32, 3, **active),
             layers.MaxPooling2D(**placed),
-            layers.Dropout(0.25, **in_it),
+            layers.Dropout(0.25),
             layers.Conv2D(64, 3, padding="same", **active),
             layers.Conv2D(64, 3, **active),
             layers.MaxPooling2D(**placed),
-            layers.Dropout(0.25, **in_it),
-            layers.Flatten(**in_it),
-            layers.Dense(512, activation="relu", **in_it),
-            layers.Dropout(0.5, **in_it),
-            layers.Dense(n_classes, dtype="float32"),
+            layers.Dropout(0.25),
+            layers.Flatten(),
+            layers.Dense(512, activation="relu"),
+            layers.Dropout(0.5),
+            layers.Dense(n_classes),
         ]
     )
 

@@ -18,7 +18,11 @@ def settings_of(
     trial: int,
     schedule: Any,
 ) -> Settings:
-    """Return the settings of a run; the schedule is a dataclass of the experiment."""
+    """Return the settings of a run; the schedule is a dataclass of the experiment.
+
+    How many trials there are decides none of them: more can be added later.
+    """
+    deciding = {name: value for name, value in asdict(schedule).items() if name != "n_trials"}
     return {
         "experiment": experiment,
         "preset": preset,
@@ -26,5 +30,5 @@ def settings_of(
         "network": network,
         "loss": loss,
         "trial": trial,
-        "schedule": asdict(schedule),
+        "schedule": deciding,
     }

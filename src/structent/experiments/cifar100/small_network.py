@@ -20,7 +20,7 @@ from structent.experiments.cifar100.names import OTHER_LOSSES, PAPER_LOSSES, SIZ
 from structent.experiments.cifar100.networks import small_cnn
 from structent.experiments.cifar100.settings import settings_of
 from structent.experiments.cifar100.slices import images_of_trial
-from structent.experiments.cifar100.training import use_threads
+from structent.experiments.cifar100.training import use_machine
 from structent.experiments.experiment import Result, Settings, chosen_sizes
 
 NETWORK = "small CNN"
@@ -39,7 +39,6 @@ class Schedule:
     measured_every: int
     batch_size: int = 32
     decay: str = "none"
-    precision: str = "float32"
     n_validation: int = 2_000
     n_test: int = 10_000
 
@@ -47,7 +46,7 @@ class Schedule:
 def _quick(n_trials: int, learning_rate: float, epochs: int, measured_every: int) -> Schedule:
     return Schedule(
         n_trials, learning_rate, epochs, measured_every,
-        decay="cosine", precision="mixed_bfloat16", n_test=5_000,
+        decay="cosine", n_test=5_000,
     )  # fmt: skip
 
 
@@ -123,7 +122,7 @@ class SmallNetwork:
 
     def run(self, settings: Settings, n_threads: int) -> Result:
         """Return the trajectories of one loss in one trial."""
-        use_threads(n_threads)
+        use_machine(n_threads)
         size, trial = settings["size"], settings["trial"]
         schedule = SCHEDULES[self.preset][size]
         images = images_of_trial(
@@ -133,7 +132,7 @@ class SmallNetwork:
         return image_trial(
             images,
             settings["loss"],
-            network_of=lambda n_classes: small_cnn(n_classes, precision=schedule.precision),
+            network_of=small_cnn,
             optimizer_of=lambda n_batches: _optimizer(schedule, n_batches),
             batch_size=schedule.batch_size,
             n_epochs=schedule.epochs,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from structent.experiments.cifar100.measures import Measures
 from structent.experiments.cifar100.names import MEASURES
 from structent.experiments.experiment import Result
+from structent.experiments.memory import keep_freed_memory
 
 # Inputs of a network and their labels.
 Inputs = NDArray[np.float32]
@@ -121,8 +122,9 @@ def trajectories(
     return result
 
 
-def use_threads(n_threads: int) -> None:
-    """Keep the backend to a number of threads, where it can be told."""
+def use_machine(n_threads: int) -> None:
+    """Keep the backend to a number of threads, where it can be told, and memory to the process."""
+    keep_freed_memory()
     if keras.backend.backend() == "torch":
         import torch  # noqa: PLC0415  only where it is the backend
 
