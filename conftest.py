@@ -6,7 +6,7 @@ _FRAMEWORKS = ("torch", "keras", "jax", "xgboost", "lightgbm")
 # The pages of the experiments on images are made without Keras.
 _TRAIN_NETWORKS = (
     "features", "fine_tuning", "image_trial", "last_layer", "layout", "measures", "networks",
-    "small_network", "training", "training_loss",
+    "paired_trial", "small_network", "training", "training_loss",
 )  # fmt: skip
 _NEEDS = (
     *((name, f"src/structent/losses/{name}*") for name in _FRAMEWORKS),

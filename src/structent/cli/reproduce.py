@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -61,9 +62,8 @@ def reproduce(  # noqa: PLR0913  a command has many options
     broken off.
     """
     output = Output(as_json=as_json, quiet=quiet)
-    chosen = _experiment(
-        problem, experiment, preset, data=data, sizes=_sizes(sizes), backbone=backbone, cache=cache
-    )
+    asked = _Asked(problem, experiment, preset, data, sizes, backbone)
+    chosen = _experiment(asked, cache or _cache_folder())
     runs = chosen.runs()
     _check_jobs(jobs)
     _check_folder(out)
@@ -77,51 +77,61 @@ def reproduce(  # noqa: PLR0913  a command has many options
                     output.notes(f"Finished runs are in {kept.path}; the same command goes on.")
                 raise
     finished = kept.finished_of(runs)
-    command = _command(problem, experiment, preset, sizes=sizes, data=data, backbone=backbone)
-    text, summary = write_page(chosen.name, finished, about(finished, len(runs), command), out)
+    told = about(finished, len(runs), asked.command())
+    text, summary = write_page(chosen.name, finished, told, out)
     output.result(_for_terminal(text), summary)
     output.notes(f"The page: {out / chosen.name}.md")
 
 
-def _experiment(
-    problem: str,
-    experiment: str | None,
-    preset: str,
-    *,
-    data: Path | None,
-    sizes: tuple[int, ...] | None,
-    backbone: str,
-    cache: Path | None,
-) -> Experiment:
-    if preset not in PRESETS:
-        raise StructentError(f"--preset must be {', '.join(PRESETS)}, got {preset!r}")
+@dataclass(frozen=True)
+class _Asked:
+    """What was asked for, in the command's own words: all that decides the results."""
+
+    problem: str
+    experiment: str | None
+    preset: str
+    data: Path | None
+    sizes: str | None
+    backbone: str
+
+    def command(self) -> str:
+        """Return the command that gives the same results."""
+        parts = ["structent", "reproduce", self.problem]
+        if self.experiment is not None:
+            parts += ["--experiment", self.experiment]
+        parts += ["--preset", self.preset]
+        for option, value in (("--sizes", self.sizes), ("--data", self.data)):
+            parts += [] if value is None else [option, str(value)]
+        if self.experiment in ("1C", "1D"):
+            parts += ["--backbone", self.backbone]
+        return shlex.join(parts)
+
+
+def _experiment(asked: _Asked, cache: Path) -> Experiment:
+    problem, sizes = asked.problem, _sizes(asked.sizes)
+    if asked.preset not in PRESETS:
+        raise StructentError(f"--preset must be {', '.join(PRESETS)}, got {asked.preset!r}")
     if problem == "cifar100":
-        return _on_images(experiment, preset, data, sizes, backbone, cache)
+        return _on_images(asked, sizes, cache)
     if problem not in ("months", "counties"):
         raise StructentError(
             f"the experiment must be months, counties or cifar100, got {problem!r}"
         )
-    if experiment is not None:
+    if asked.experiment is not None:
         raise StructentError(f"--experiment is for cifar100 alone, got it with {problem}")
-    if data is None:
+    if asked.data is None:
         raise StructentError(
             f"{problem} needs --data: the folder of California's daily weather "
             "(california_daily_2000_2018.parquet and california_counties_37.json)"
         )
-    return (Months if problem == "months" else Counties)(data, preset, sizes)
+    return (Months if problem == "months" else Counties)(asked.data, asked.preset, sizes)
 
 
-def _on_images(
-    experiment: str | None,
-    preset: str,
-    data: Path | None,
-    sizes: tuple[int, ...] | None,
-    backbone: str,
-    cache: Path | None,
-) -> Experiment:
-    if experiment not in _CIFAR100_EXPERIMENTS:
+def _on_images(asked: _Asked, sizes: tuple[int, ...] | None, cache: Path) -> Experiment:
+    if asked.experiment not in _CIFAR100_EXPERIMENTS:
         raise StructentError(
-            f"cifar100 needs --experiment {', '.join(_CIFAR100_EXPERIMENTS)}, got {experiment!r}"
+            f"cifar100 needs --experiment {', '.join(_CIFAR100_EXPERIMENTS)}, got "
+            f"{asked.experiment!r}"
         )
     _load_keras()
     # Only here: they load Keras, which other experiments do without.
@@ -129,13 +139,15 @@ def _on_images(
     from structent.experiments.cifar100.last_layer import LastLayer  # noqa: PLC0415
     from structent.experiments.cifar100.small_network import SmallNetwork  # noqa: PLC0415
 
-    if experiment in ("1A", "1B"):
-        return SmallNetwork(data, preset, experiment, sizes)
+    if asked.experiment in ("1A", "1B"):
+        return SmallNetwork(asked.data, asked.preset, asked.experiment, sizes)
     if sizes is not None:
-        raise StructentError(f"--sizes is for 1A, months and counties, got it with {experiment}")
-    if experiment == "1C":
-        return FineTuning(data, preset, backbone)
-    return LastLayer(data, preset, backbone, cache or _cache_folder())
+        raise StructentError(
+            f"--sizes is for 1A, months and counties, got it with {asked.experiment}"
+        )
+    if asked.experiment == "1C":
+        return FineTuning(asked.data, asked.preset, asked.backbone)
+    return LastLayer(asked.data, asked.preset, asked.backbone, cache)
 
 
 def _load_keras() -> None:
@@ -174,27 +186,6 @@ def _check_folder(out: Path) -> None:
         raise StructentError(f"--out must be a folder, got {out}: {nearest} is a file")
     if not os.access(nearest, os.W_OK):
         raise StructentError(f"--out must be a folder, got {out}: no permission for {nearest}")
-
-
-def _command(
-    problem: str,
-    experiment: str | None,
-    preset: str,
-    *,
-    sizes: str | None,
-    data: Path | None,
-    backbone: str,
-) -> str:
-    """Return the command that gives the same results."""
-    parts = ["structent", "reproduce", problem]
-    if experiment is not None:
-        parts += ["--experiment", experiment]
-    parts += ["--preset", preset]
-    for option, value in (("--sizes", sizes), ("--data", data)):
-        parts += [] if value is None else [option, str(value)]
-    if experiment in ("1C", "1D"):
-        parts += ["--backbone", backbone]
-    return shlex.join(parts)
 
 
 def _for_terminal(text: str) -> Markdown:

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from structent.experiments.cifar100 import image_trial as module
+from structent.experiments.cifar100 import paired_trial as module
 from structent.experiments.cifar100.image_trial import image_trial
 from structent.experiments.cifar100.images import read_images
 from structent.experiments.cifar100.names import OTHER_LOSSES
@@ -66,9 +66,7 @@ def first_weights(images, loss, *, seed, make):
 
 def test_losses_of_a_trial_begin_at_the_same_weights_and_trials_at_others(images):
     def weights(loss, seed):
-        made = first_weights(
-            images, loss, seed=seed, make=small_cnn
-        )
+        made = first_weights(images, loss, seed=seed, make=small_cnn)
         return [weight for weight in made if weight.ndim > 1]  # biases begin at 0
 
     standard, structured, other = (

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from structent.experiments.cifar100 import last_layer as module
+from structent.experiments.cifar100 import paired_trial as module
 from structent.experiments.cifar100.augmentation import augmented
 from structent.experiments.cifar100.features import Features
 from structent.experiments.cifar100.images import read_images

@@ -21,15 +21,13 @@ from structent.comparison.progress import OnProgress
 from structent.experiments.cifar100.augmentation import augmented
 from structent.experiments.cifar100.features import Features, digest
 from structent.experiments.cifar100.images import read_images
-from structent.experiments.cifar100.measures import Measures
 from structent.experiments.cifar100.names import OTHER_LOSSES, PAPER_LOSSES
 from structent.experiments.cifar100.networks import backbone_name, head
+from structent.experiments.cifar100.paired_trial import paired_trial
 from structent.experiments.cifar100.settings import settings_of
 from structent.experiments.cifar100.slices import TrialImages, images_of_trial
-from structent.experiments.cifar100.training import Epochs, Judged, trajectories, use_machine
-from structent.experiments.cifar100.training_loss import training_loss
+from structent.experiments.cifar100.training import Judged, use_machine
 from structent.experiments.experiment import Result, Settings
-from structent.structure import catalog
 
 
 @dataclass(frozen=True)
@@ -127,28 +125,20 @@ class LastLayer:
             features.read(part.name) for part in self._parts(trial, images)
         )
         views = np.stack(views_kept)
-        structure = catalog.cifar100()
-        loss = training_loss(settings["loss"], structure)
-        epochs = Epochs(
-            lambda rows, rng: views[rng.integers(len(views), size=len(rows)), rows],
-            loss.targets[images.train_labels],
-            batch_size=schedule.batch_size,
-            seed=trial,
-        )
-        # One seed for all losses of a trial: they begin at the same weights.
-        keras.utils.set_random_seed(trial)
-        network = head(views.shape[2], structure.n_classes)
-        network.compile(
-            optimizer=keras.optimizers.SGD(
+        return paired_trial(
+            settings["loss"],
+            inputs_of=lambda rows, rng: views[rng.integers(len(views), size=len(rows)), rows],
+            labels=images.train_labels,
+            judged=Judged((validation, images.validation_labels), (test, images.test_labels)),
+            network_of=lambda n_classes: head(views.shape[2], n_classes),
+            optimizer_of=lambda _: keras.optimizers.SGD(
                 schedule.learning_rate, momentum=schedule.momentum, nesterov=True
             ),
-            loss=loss.loss,
+            batch_size=schedule.batch_size,
+            n_epochs=schedule.epochs,
+            measured_every=schedule.measured_every,
+            seed=trial,
         )
-        judged = Judged((validation, images.validation_labels), (test, images.test_labels))
-        return trajectories(
-            network, epochs, judged, Measures(structure),
-            n_epochs=schedule.epochs, every=schedule.measured_every,
-        )  # fmt: skip
 
     @property
     def _features(self) -> Features:

@@ -6,16 +6,14 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from structent.experiments.claim import Claim, claims_table
+from structent.experiments.claim import Claim
 from structent.experiments.kept import Finished
 from structent.experiments.markdown import table
 from structent.experiments.weather.claims import (
-    HOW_JUDGED,
     Cell,
     all_higher,
     all_lower,
     best_at,
-    counts,
     shrinking_gain,
 )
 from structent.experiments.weather.counties_figure import caption, combination_name, counties_figure
@@ -64,13 +62,8 @@ def page(finished: list[Finished], about: list[str]) -> str:
         Paragraphs on the command, the preset, the machine and the date.
     """
     chosen, papers_way = chosen_on_validation(finished), the_papers_way(finished)
-    claimed = claims(finished)
     parts = [
-        *opening("Counties", about, most_trials(chosen)),
-        _INTRODUCTION,
-        "## Does the paper hold here?",
-        f"{counts(claimed)} {HOW_JUDGED}",
-        claims_table(claimed),
+        *opening("Counties", about, _INTRODUCTION, claims(finished), most_trials(chosen)),
         f"## Ours beside the paper's, {CHOSEN}",
         "Log losses, ours with the depth of the trees chosen on validation:",
         _loss_table(chosen),

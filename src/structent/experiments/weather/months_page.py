@@ -7,17 +7,15 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from structent.experiments.claim import Claim, claims_table
+from structent.experiments.claim import Claim
 from structent.experiments.kept import Finished
 from structent.experiments.markdown import table
 from structent.experiments.paired import Mean
 from structent.experiments.weather.claims import (
-    HOW_JUDGED,
     Cell,
     all_higher,
     all_lower,
     best_at,
-    counts,
     shrinking_gain,
 )
 from structent.experiments.weather.months_figures import captions, months_figures
@@ -75,13 +73,8 @@ def page(finished: list[Finished], about: list[str]) -> str:
         Paragraphs on the command, the preset, the machine and the date.
     """
     chosen = chosen_on_validation(finished)
-    claimed = claims(finished)
     parts = [
-        *opening("Months", about, most_trials(chosen)),
-        _INTRODUCTION,
-        "## Does the paper hold here?",
-        f"{counts(claimed)} {HOW_JUDGED}",
-        claims_table(claimed),
+        *opening("Months", about, _INTRODUCTION, claims(finished), most_trials(chosen)),
         _CURVATURE,
         "## Ours beside the paper's",
         _BEST,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from structent.experiments.claim import Claim, claims_table
 from structent.experiments.markdown import signed, with_error
 from structent.experiments.paired import Mean
+from structent.experiments.weather.claims import HOW_JUDGED, counts
 from structent.experiments.weather.results import Reading
 
 NOT_RUN = "not run"
@@ -28,13 +30,24 @@ _SELECTION = (
 )
 
 
-def opening(title: str, about: list[str], n_trials: int) -> list[str]:
-    """Return the title, whose data these are, what was run, and how the numbers are chosen."""
+def opening(
+    title: str, about: list[str], introduction: str, claimed: list[Claim], n_trials: int
+) -> list[str]:
+    """Return the title, whose data these are, what was run, how it is judged, and the claims."""
     trials = (
         f"At most {n_trials} {'trial' if n_trials == 1 else 'trials'} of each method were run; "
         "where there are fewer, the cell says so."
     )
-    return [f"# {title}", _DATA, *about, f"{_SELECTION} {trials}"]
+    return [
+        f"# {title}",
+        _DATA,
+        *about,
+        f"{_SELECTION} {trials}",
+        introduction,
+        "## Does the paper hold here?",
+        f"{counts(claimed)} {HOW_JUDGED}",
+        claims_table(claimed),
+    ]
 
 
 def loss_cell(mean: Mean | None, n_trials: int) -> str:
