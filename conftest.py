@@ -14,6 +14,8 @@ _NEEDS = (
     *(("keras", f"src/structent/experiments/cifar100/{name}.py") for name in _TRAIN_NETWORKS),
     ("sklearn", "src/structent/estimators*"),
     ("sklearn", "tests/estimators*"),
+    ("sklearn", "src/structent/learning*"),
+    ("sklearn", "tests/learning*"),
     ("dask", "src/structent/estimators/dask*"),
     ("dask", "tests/estimators/test_dask*"),
 )

@@ -24,7 +24,7 @@ SHOWN_BLOCK = re.compile(
 ELSEWHERE = {"pytorch-recipes.md", "dask-cluster.md"}  # they have tests of their own
 PAGES = [page for page in sorted(DOCS.rglob("*.md")) if page.name not in ELSEWHERE]
 # They train dozens of models; tests/cli runs them (reproduce on small data).
-NOT_RUN = ("structent compare", "structent demo", "structent reproduce")
+NOT_RUN = ("structent compare", "structent test", "structent demo", "structent reproduce")
 
 
 @pytest.mark.requires("xgboost")
@@ -100,6 +100,7 @@ def exported(module):
     "module",
     [
         *("structure", "entropy", "metrics", "estimators", "comparison", "plots", "report"),
+        *("decisions", "learning", "significance"),
         *("datasets", "specs", "tables", "losses.torch", "losses.keras", "losses.jax"),
     ],
 )

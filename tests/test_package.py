@@ -35,6 +35,8 @@ def test_every_public_name_is_there_and_documented():
 def test_the_estimators_are_loaded_when_asked_for():
     assert structent.StructuredBoostingClassifier.__doc__
     assert structent.StructuredLogisticRegression.__doc__
+    assert structent.StructureLearner.__doc__
+    assert structent.learn_structure.__doc__
     with pytest.raises(AttributeError, match="has no attribute 'StructuredForest'"):
         structent.StructuredForest  # noqa: B018  asking is all
 

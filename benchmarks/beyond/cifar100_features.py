@@ -1,7 +1,8 @@
 """Features of CIFAR-100 under the frozen MobileNetV2: plain images at 160 pixels, kept on disk.
 
-``python -m benchmarks.beyond.cifar100_features --data ../shared/data`` computes what is missing: the
-first 10,000 training images and all test images, by the thousand (about seven minutes on one core).
+``python -m benchmarks.beyond.cifar100_features --data ../shared/data`` computes what is missing:
+the first 10,000 training images and all test images, by the thousand (about seven minutes on one
+core).
 """
 
 import argparse

@@ -23,16 +23,24 @@ from structent.structure import (
     RandomPartition,
     SpanningTreePartitions,
     circular,
+    distances_from_confusion,
     hierarchy,
     hxe,
     mix,
+    neighbour_graph_from_confusion,
+    neighbour_graph_from_distances,
     ordinal,
+    structure_from_confusion,
+    structure_from_distances,
+    structure_from_embeddings,
     trivial,
 )
 
 if TYPE_CHECKING:
     from structent.estimators import StructuredBoostingClassifier as StructuredBoostingClassifier
     from structent.estimators import StructuredLogisticRegression as StructuredLogisticRegression
+    from structent.learning import StructureLearner as StructureLearner
+    from structent.learning import learn_structure as learn_structure
 
 __version__ = version("structent")
 
@@ -48,12 +56,18 @@ __all__ = [
     "StructureError",
     "circular",
     "conditional_structured_entropy",
+    "distances_from_confusion",
     "hierarchy",
     "hxe",
     "joint_structured_entropy",
     "maximum_entropy_distribution",
     "mix",
+    "neighbour_graph_from_confusion",
+    "neighbour_graph_from_distances",
     "ordinal",
+    "structure_from_confusion",
+    "structure_from_distances",
+    "structure_from_embeddings",
     "structured_cross_entropy",
     "structured_entropy",
     "structured_mutual_information",
@@ -63,11 +77,19 @@ __all__ = [
 ]
 
 
+_NEEDS_SCIKIT_LEARN = {
+    "StructureLearner": "structent.learning",
+    "StructuredBoostingClassifier": "structent.estimators",
+    "StructuredLogisticRegression": "structent.estimators",
+    "learn_structure": "structent.learning",
+}
+
+
 def __getattr__(name: str) -> Any:
     """Load the estimators, and scikit-learn with them, when they are first asked for.
 
     They are not in ``__all__``, so that ``from structent import *`` works without scikit-learn.
     """
-    if name in ("StructuredBoostingClassifier", "StructuredLogisticRegression"):
-        return getattr(import_module("structent.estimators"), name)
+    if name in _NEEDS_SCIKIT_LEARN:
+        return getattr(import_module(_NEEDS_SCIKIT_LEARN[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

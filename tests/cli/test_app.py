@@ -86,6 +86,29 @@ def test_compare_as_json_is_for_machines(structent_command, plants):
     assert found["against_none"]["low"] <= found["against_none"]["mean"]
 
 
+def test_compare_learns_the_structure_in_every_fold(structent_command, plants, tmp_path):
+    report, model = tmp_path / "report.html", tmp_path / "model.structent"
+    code, out, err = structent_command(
+        "compare", plants, "--target", "species", "--structure", "learn:levels=1", "--features",
+        "size,noise", "--report", report, "--save", model, *QUICK,
+    )  # fmt: skip
+    assert code == 0, err
+    assert "level 1" in out
+    assert "learned anew from the training rows of every fold" in report.read_text()
+    loaded = structent.StructuredBoostingClassifier.load(model)
+    assert set(loaded.structure.level_of) == {"level 1", "class"}
+
+
+def test_only_compare_learns_a_structure(structent_command, plants, tmp_path):
+    about = [plants, "--target", "species", "--structure"]
+    code, _, err = structent_command("train", *about, "learn", "--save", tmp_path / "model")
+    assert code != 0
+    assert "structent compare alone" in " ".join(err.split())
+    code, _, err = structent_command("compare", *about, "learn:width=3")
+    assert code != 0
+    assert "learn takes the options levels, got 'width'" in " ".join(err.split())
+
+
 def test_the_demo_ends_with_the_report_and_a_verdict(tmp_path):
     result = run("demo", cwd=tmp_path)
     assert result.returncode == 0, result.stderr

@@ -170,11 +170,30 @@ def test_a_file_of_a_newer_format_is_refused(saved):
         StructuredBoostingClassifier.load(saved)
 
 
-@pytest.mark.parametrize("field", ["parameters", "categories", "start", "scores", "labels"])
+@pytest.mark.parametrize(
+    "field", ["parameters", "categories", "start", "scores", "labels", "block_scores"]
+)
 def test_metadata_of_another_kind_are_refused(saved, field):
     rewritten(saved, "metadata.json", with_field(field, "nonsense"))
     with pytest.raises(StructentError):
         StructuredBoostingClassifier.load(saved)
+
+
+@pytest.mark.parametrize("scores", [[0.5, 0.25], [-0.5], [float("nan")], [[0.5]], ["a"]])
+def test_scores_that_no_calibration_leaves_are_refused(saved, scores):
+    rewritten(saved, "metadata.json", with_field("block_scores", scores))
+    with pytest.raises(StructentError, match=r"must be one that save\(\) wrote"):
+        StructuredBoostingClassifier.load(saved)
+
+
+def test_a_file_from_before_there_was_calibration_is_read(saved):
+    def without_scores(text):
+        content = json.loads(text)
+        del content["block_scores"]
+        return json.dumps(content)
+
+    rewritten(saved, "metadata.json", without_scores)
+    assert StructuredBoostingClassifier.load(saved).block_scores_ is None
 
 
 @pytest.mark.parametrize("booster", [b"", b"{}", b"{not a booster", b"\x80\x04cos\nsystem\n"])

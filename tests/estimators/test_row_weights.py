@@ -5,11 +5,12 @@ import pytest
 from sklearn.utils.class_weight import compute_sample_weight
 
 from structent import LabelError, StructentError
+from structent.estimators.classes import Classes
 from structent.estimators.row_weights import row_weights
 
-CLASSES = ("ash", "oak", "rose")
+CLASSES = Classes.of(None, np.array(["ash", "oak", "rose"]))
 LABELS = np.array([0, 0, 1, 1, 1, 1])
-NAMES = np.array(CLASSES)[LABELS]
+NAMES = CLASSES.values[LABELS]
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced", {"ash": 2.0, "oak": 0.5}])

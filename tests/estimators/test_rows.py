@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from structent.estimators.classes import Classes
 from structent.estimators.rows import TrainingRows, held_back, log_prior
 
 
@@ -32,4 +33,5 @@ def test_other_seeds_hold_back_other_rows():
 
 def test_the_start_is_the_smoothed_and_weighted_prior():
     rows = TrainingRows(np.zeros((3, 1), np.float32), np.array([0, 0, 2]), np.array([1.0, 2, 5]))
-    np.testing.assert_allclose(np.exp(log_prior(rows, 3)), [3.5 / 9.5, 0.5 / 9.5, 5.5 / 9.5])
+    found = np.exp(log_prior(rows, Classes.of(None, np.arange(3))))
+    np.testing.assert_allclose(found, [3.5 / 9.5, 0.5 / 9.5, 5.5 / 9.5])

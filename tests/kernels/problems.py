@@ -18,6 +18,35 @@ def problems(draw, max_rows=4, largest=8.0):
     return structure, logits, labels
 
 
+@st.composite
+def coarse_problems(draw):
+    """A structure, logits, codes of classes and of sets, and the sets."""
+    structure, logits, labels = draw(problems())
+    k = structure.n_classes
+    sets = draw(st.lists(st.sets(st.integers(0, k - 1), min_size=1), max_size=3))
+    sets = [tuple(sorted(members)) for members in sets]
+    codes = draw(arrays(np.int64, len(labels), elements=st.integers(0, k + len(sets) - 1)))
+    return structure, logits, codes, sets
+
+
+def members_of(sets, n_classes):
+    """Which classes each code stands for, those of the classes first: (codes, classes)."""
+    rows = [(c,) for c in range(n_classes)] + list(sets)
+    return np.array([[c in members for c in range(n_classes)] for members in rows])
+
+
+def some_sets(n_classes, labels):
+    """Sets that hold the label of each row, and codes: a class, then two, three, all classes."""
+    sizes = [1, min(2, n_classes), min(3, n_classes), n_classes]
+    wanted = [
+        tuple(sorted((y + step) % n_classes for step in range(sizes[i % 4])))
+        for i, y in enumerate(labels.tolist())
+    ]
+    sets = sorted({members for members in wanted if len(members) > 1})
+    code_of = {members: n_classes + s for s, members in enumerate(sets)}
+    return sets, np.array([code_of.get(m, y) for m, y in zip(wanted, labels, strict=True)])
+
+
 def _noise(k, n=6):
     rng = np.random.default_rng(k)
     return rng.normal(size=(n, k)), rng.integers(k, size=n)

@@ -10,7 +10,8 @@ from tests.conftest import PROJECT
 
 PROGRAMS = [
     *("tests/losses/keras_programs/agreement.py", "tests/losses/keras_programs/training.py"),
-    *("tests/losses/keras_programs/scores.py", "src/structent/losses/keras"),
+    *("tests/losses/keras_programs/scores.py", "tests/losses/keras_programs/coarse.py"),
+    "src/structent/losses/keras",
 ]
 # Keras's own conversions to NumPy, which is newer than they are.
 OLD_CONVERSION = "ignore:__array__ implementation doesn't accept a copy keyword:DeprecationWarning"

@@ -144,9 +144,10 @@ def test_only_the_metrics_of_the_package_can_be_made_scorers():
 @pytest.mark.parametrize(
     ("metric", "option", "listed"),
     [
-        (metrics.block_accuracy, "levle", "level"),
-        (metrics.calibration_error, "k", "level, n_bins"),
-        (metrics.structured_log_loss, "classes", "none"),
+        (metrics.block_accuracy, "levle", "allow_blocks, level"),
+        (metrics.calibration_error, "k", "allow_blocks, level, n_bins"),
+        (metrics.structured_log_loss, "classes", "allow_blocks"),
+        (metrics.mistake_severity, "classes", "none"),
     ],
 )
 def test_options_that_the_metric_does_not_take_are_refused(metric, option, listed):

@@ -1,11 +1,25 @@
 """The trivial structure and mixtures."""
 
+import pickle
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structent import circular, mix, ordinal, structured_entropy, trivial
-from structent.structure import catalog
+from structent import (
+    FixedStructure,
+    LabelGraph,
+    PartitionSampler,
+    SpanningTreePartitions,
+    StructureError,
+    circular,
+    mix,
+    ordinal,
+    structured_entropy,
+    trivial,
+)
+from structent.structure import MixedPartitions, catalog, files
 from tests.strategies import class_sets, distributions, random_partitions
 
 
@@ -39,3 +53,72 @@ def test_a_hierarchy_mixed_with_the_trivial_structure_keeps_its_distances():
     mixed = mix([cifar, trivial(cifar.classes)])
     assert mixed.distance("oak_tree", "maple_tree") == 1
     assert mixed.distance("oak_tree", "trout") == 4
+
+
+# Mixtures that hold samplers
+
+CIRCLE = LabelGraph([(i, (i + 1) % 6) for i in range(6)])
+TREES = SpanningTreePartitions(CIRCLE, 3, 0.2, seed=1)
+MIXED = mix(
+    [circular(range(6), width=2), TREES, FixedStructure(ordinal(range(6)))], [0.5, 0.3, 0.2]
+)
+
+
+def test_a_mixture_with_a_sampler_mixes_what_is_drawn():
+    assert isinstance(MIXED, MixedPartitions)
+    assert isinstance(MIXED, PartitionSampler)
+    for iteration in range(3):
+        parts = [circular(range(6), width=2), TREES.sample(iteration), ordinal(range(6))]
+        assert MIXED.sample(iteration) == mix(parts, [0.5, 0.3, 0.2])
+    assert len({MIXED.sample(i) for i in range(9)}) > 1
+
+
+def test_a_mixture_of_samplers_is_a_value(tmp_path):
+    MIXED.save(tmp_path / "mixed.json")
+    for again in (
+        pickle.loads(pickle.dumps(MIXED)),  # noqa: S301  our own
+        MixedPartitions.load(tmp_path / "mixed.json"),
+        files.structure_from_json(MIXED.to_json()),
+    ):
+        assert again == MIXED
+        assert hash(again) == hash(MIXED)
+        assert again.sample(7) == MIXED.sample(7)
+
+
+def test_another_singleton_weight_of_a_mixture_keeps_the_ratios_of_the_others():
+    adjusted = MIXED.with_singleton_weight(0.8)
+    assert adjusted.singleton_weight == pytest.approx(0.8)
+    assert adjusted.sample(2) == MIXED.sample(2).with_singleton_weight(0.8)
+    assert adjusted != MIXED
+
+
+def test_all_parts_of_a_mixture_are_scrambled_alike():
+    scrambled = MIXED.scramble(np.random.default_rng(2))
+    assert scrambled.sample(4) == MIXED.sample(4).scramble(np.random.default_rng(2))
+    assert files.structure_from_json(scrambled.to_json()) == scrambled
+
+
+def test_a_mixture_of_products_is_the_product_of_the_mixture():
+    sizes = ordinal(["S", "L"])
+    of_products = mix([TREES.product(sizes), circular(range(6)).product(sizes)], [0.4, 0.6])
+    of_mixture = mix([TREES, circular(range(6))], [0.4, 0.6]).product(sizes)
+    p = np.random.default_rng(0).dirichlet(np.ones(12))
+    for iteration in range(3):
+        np.testing.assert_allclose(
+            structured_entropy(p, of_products.sample(iteration)),
+            structured_entropy(p, of_mixture.sample(iteration)),
+        )
+
+
+@pytest.mark.parametrize(
+    ("structures", "weights", "message"),
+    [
+        ([], None, "mix needs one or more structures, got none"),
+        ([TREES, "circle"], None, "mix takes a RandomPartition or a sampler, got 'circle'"),
+        ([TREES, ordinal(range(6))], [0.5, 0.4], "weights must sum to 1"),
+        ([TREES, ordinal(range(5))], None, "partitions must cover the same classes"),
+    ],
+)
+def test_wrong_mixtures_are_refused_before_anything_is_drawn(structures, weights, message):
+    with pytest.raises(StructureError, match=message):
+        mix(structures, weights)

@@ -10,6 +10,7 @@ from structent.cli.compare import compare
 from structent.cli.demo import demo
 from structent.cli.models import evaluate, predict, train
 from structent.cli.reproduce import reproduce
+from structent.cli.significance import structure_significance
 
 app = typer.Typer(
     help="Teach classifiers how their labels are related.",
@@ -39,4 +40,5 @@ def structent(
 
 for command in (compare, train, predict, evaluate, structures.entropy, demo, reproduce):
     app.command()(command)
+app.command("test")(structure_significance)
 app.add_typer(structures.app, name="structure")

@@ -20,7 +20,9 @@ from structent.comparison.result import ARMS, METRICS
 from structent.comparison.run import drawn_rows
 from structent.errors import StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
+from structent.learning import LearnedStructure
 from structent.report import write_report
+from structent.specs.options import Options
 
 _ARM_NAMES = {"none": "no structure", "structure": "the structure", "scrambled": "scrambled copies"}
 METRIC_NAMES = {"log-loss": "log loss", "accuracy": "accuracy"}
@@ -30,7 +32,7 @@ def compare(  # noqa: PLR0913  a command has many options
     data: options.Data,
     *,
     target: options.Target,
-    structure: options.Structure,
+    structure: options.ComparedStructure,
     features: options.Features = None,
     group: options.Group = None,
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5,
@@ -40,6 +42,7 @@ def compare(  # noqa: PLR0913  a command has many options
     learning_curve: Annotated[
         bool, typer.Option("--learning-curve", help="Train on parts of the rows, too.")
     ] = False,
+    allow_blocks: options.AllowBlocks = False,
     save: options.Save = None,
     report: Annotated[Path | None, typer.Option(help="Where to write the HTML report.")] = None,
     seed: options.Seed = 0,
@@ -53,15 +56,20 @@ def compare(  # noqa: PLR0913  a command has many options
         raise StructentError(f"--metric must be log-loss or accuracy, got {metric!r}")
     for path in (save, report):
         check_can_write(path)
-    question = read_question(data, target, structure, options.separated(features), group)
+    to_learn = _to_learn(structure)
+    known = structure if to_learn is None else "trivial"  # until it is learned
+    question = read_question(
+        data, target, known, options.separated(features), group, allow_blocks=allow_blocks
+    )
     output.notes(*question.notes)
     with output.progress() as on_progress:
         found = compare_rows(
-            question.table.features, question.table.labels, question.specified.structure,
+            question.table.features, question.table.labels,
+            question.specified.structure if to_learn is None else to_learn,
             groups=question.table.groups, data=data.name, target=target, group=group,
             notes=question.notes, metric=METRIC_NAMES[metric], n_folds=folds, n_repeats=repeats,
             budget=60 * budget, learning_curve=learning_curve, seed=seed, n_jobs=jobs,
-            on_progress=on_progress,
+            on_progress=on_progress, allow_blocks=allow_blocks,
         )  # fmt: skip
         if save is not None:
             on_progress("the model to keep", 0, 1)
@@ -69,6 +77,16 @@ def compare(  # noqa: PLR0913  a command has many options
     if report is not None:
         write_report(found, report, model_file=save)
     output.result(shown(found, save=save, report=report), as_data(found))
+
+
+def _to_learn(structure: str) -> LearnedStructure | None:
+    """Return what ``learn`` or ``learn:levels=3`` asks for, None for any other structure."""
+    kind, _, rest = structure.partition(":")
+    if kind != "learn":
+        return None
+    asked = Options(kind, rest)
+    asked.check_names("levels")
+    return LearnedStructure(n_levels=asked.integer("levels", LearnedStructure.n_levels))
 
 
 def better_model(
@@ -84,8 +102,9 @@ def better_model(
         values, counts = np.unique(found.chosen, return_counts=True)
         weight = float(values[counts.argmax()])
     model = StructuredBoostingClassifier(
-        found.structure, weights=weight, learning_rate=0.1, random_state=seed, n_jobs=jobs
-    )
+        found.structure, weights=weight, learning_rate=0.1, random_state=seed, n_jobs=jobs,
+        allow_blocks=question.allow_blocks,
+    )  # fmt: skip
     table = question.table
     kept = drawn_rows(len(table.labels), found.task.n_used, seed)
     return model.fit(table.features[kept], table.labels[kept])

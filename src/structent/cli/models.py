@@ -11,15 +11,16 @@ import polars as pl
 import typer
 
 from structent.cli import options
+from structent.cli.answers import answers_of, calibrated_on, held_back, trust_of
 from structent.cli.output import Output, check_can_write
 from structent.cli.question import load_model, read_question, save_model
 from structent.comparison.result import scored_structure
-from structent.decisions import hedge
+from structent.decisions import answer_report
 from structent.errors import StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.estimators.classes import checked_structure
 from structent.metrics import level_report
-from structent.structure import RandomPartition, files
+from structent.structure import files
 from structent.tables import read_features, read_labels, read_table
 
 _WRITERS = {".parquet": "write_parquet", ".csv": "write_csv"}
@@ -35,29 +36,46 @@ def train(  # noqa: PLR0913  a command has many options
     weights: Annotated[
         str, typer.Option(help="The weight of the singletons, auto, or own (the structure's).")
     ] = "own",
+    calibrate: Annotated[
+        float | None,
+        typer.Option(
+            help="Hold back this share of the rows, e.g. 0.2, so that predict --confidence keeps "
+            "what it promises."
+        ),
+    ] = None,
+    allow_blocks: options.AllowBlocks = False,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Train a model with the structure on all rows."""
+    """Train a model with the structure on all rows, or on all but those held back."""
     output = Output(as_json=as_json, quiet=quiet)
     check_can_write(save)
-    question = read_question(data, target, structure, options.separated(features), None)
+    question = read_question(
+        data, target, structure, options.separated(features), None, allow_blocks=allow_blocks
+    )
     output.notes(*question.notes)
+    relation, table = question.specified.structure, question.table
+    is_held_back = held_back(calibrate, relation, table.labels, seed)
     model = StructuredBoostingClassifier(
-        question.specified.structure, weights=_weights(weights), random_state=seed, n_jobs=jobs,
+        relation, weights=_weights(weights), random_state=seed, n_jobs=jobs,
         progress=output.messages.is_terminal and not quiet and not as_json,
-    ).fit(question.table.features, question.table.labels)  # fmt: skip
+        allow_blocks=allow_blocks,
+    ).fit(table.features.filter(~is_held_back), table.labels[~is_held_back])  # fmt: skip
+    if calibrate is not None:
+        model.calibrate_blocks(table.features.filter(is_held_back), table.labels[is_held_back])
     save_model(model, save, question, target)
     facts = {
         "model": str(save),
         "rounds": model.best_iteration_ + 1,
         "validation_log_loss": float(np.asarray(model.validation_log_loss_).min()),
         "weights": model.weights_.tolist(),
+        "calibration_rows": int(is_held_back.sum()),
     }
     output.result(
-        f"{save}: {facts['rounds']} rounds, validation log loss {facts['validation_log_loss']:.4f}",
+        f"{save}: {facts['rounds']} rounds, validation log loss {facts['validation_log_loss']:.4f}"
+        f"{calibrated_on(is_held_back)}",
         facts,
     )
 
@@ -69,7 +87,7 @@ def predict(
     level: Annotated[str | None, typer.Option(help="Name the block of this level, too.")] = None,
     confidence: Annotated[
         float | None,
-        typer.Option(help="Retreat to a block until it has this probability, e.g. 0.9."),
+        typer.Option(help="Retreat to a block until it can be trusted to this degree, e.g. 0.9."),
     ] = None,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
@@ -89,7 +107,9 @@ def predict(
     if level is not None:
         made[level] = fitted.predict_level(features, level)
     if confidence is not None:
-        made |= _hedged(fitted, proba, confidence)
+        answers = answers_of(fitted, features, confidence)
+        made |= {"answer": list(answers.names), "answer_probability": answers.probability}
+        output.notes(trust_of(fitted, confidence))
     made |= {
         f"probability of {label}": proba[:, column] for column, label in enumerate(fitted.classes_)
     }
@@ -100,6 +120,11 @@ def predict(
 def evaluate(
     model: options.Model,
     data: options.Data,
+    confidence: Annotated[
+        float | None,
+        typer.Option(help="Also report on the answers of predict --confidence, e.g. 0.9."),
+    ] = None,
+    allow_blocks: options.AllowBlocks = False,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
 ) -> None:
@@ -111,10 +136,17 @@ def evaluate(
     has_label = read_table(data, [target])[target].is_not_null().to_numpy()
     features = read_features(data, columns).filter(has_label)
     structure = scored_structure(checked_structure(fitted.structure_))
+    proba = fitted.predict_proba(features)
     report = level_report(
-        labels.values, fitted.predict_proba(features), structure, classes=fitted.classes_
+        labels.values, proba, structure, classes=fitted.classes_, allow_blocks=allow_blocks
     )
-    output.result(str(report), report.to_dict())
+    shown, facts = str(report), report.to_dict()
+    if confidence is not None:
+        answered = answer_report(labels.values, answers_of(fitted, features, confidence))
+        output.notes(trust_of(fitted, confidence))
+        shown += f"\n\nanswers at confidence {confidence:g}\n{answered}"
+        facts["answers"] = {"confidence": confidence, **answered.to_dict()}
+    output.result(shown, facts)
 
 
 def _weights(given: str) -> str | float | None:
@@ -128,16 +160,6 @@ def _weights(given: str) -> str | float | None:
         raise StructentError(
             f"--weights must be own, auto or a number between 0 and 1, got {given!r}"
         ) from None
-
-
-def _hedged(fitted: Any, proba: Any, confidence: float) -> dict[str, Any]:
-    if not isinstance(fitted.structure_, RandomPartition):
-        raise StructentError(
-            "--confidence needs a model whose structure is fixed, got one that changes with every "
-            "round; leave it out"
-        )
-    answers = hedge(proba, fitted.structure_, confidence, classes=fitted.classes_)
-    return {"answer": list(answers.names), "answer_probability": np.asarray(answers.probability)}
 
 
 def _write(table: pl.DataFrame, path: Path) -> None:

@@ -9,11 +9,18 @@ Data: TypeAlias = Annotated[
     Path, typer.Argument(help="A table: CSV, TSV or Parquet; CSV and TSV may be gzipped.")
 ]
 Target: TypeAlias = Annotated[str, typer.Option(help="The column of the labels.")]
+_SHORT_FORMS = (
+    "How the labels are related: circular:width=3, ordinal, hierarchy:columns=A,B, "
+    "graph:edges.csv,blocks=10, "
+)
 Structure: TypeAlias = Annotated[
+    str, typer.Option(help=f"{_SHORT_FORMS}or a file (JSON, YAML, CSV, Newick).")
+]
+ComparedStructure: TypeAlias = Annotated[
     str,
     typer.Option(
-        help="How the labels are related: circular:width=3, ordinal, hierarchy:columns=A,B, "
-        "graph:edges.csv,blocks=10, or a file (JSON, YAML, CSV, Newick)."
+        "--structure",
+        help=f"{_SHORT_FORMS}a file (JSON, YAML, CSV, Newick), or learn: from the training rows.",
     ),
 ]
 Features: TypeAlias = Annotated[
@@ -25,6 +32,14 @@ Group: TypeAlias = Annotated[
 Seed: TypeAlias = Annotated[int, typer.Option(help="Seeds all that is drawn.")]
 Jobs: TypeAlias = Annotated[
     int | None, typer.Option(help="How many processors to use; all if not given.")
+]
+AllowBlocks: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--allow-blocks",
+        help="Labels may be names of blocks, too, where no more is known of a row; needs a "
+        "structure file that names them.",
+    ),
 ]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="The result as JSON.")]

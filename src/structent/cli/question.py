@@ -21,6 +21,7 @@ class Question:
 
     table: LabelledTable
     specified: Specified
+    allow_blocks: bool = False
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -29,11 +30,19 @@ class Question:
 
 
 def read_question(
-    data: Path, target: str, structure: str, features: list[str], group: str | None
+    data: Path,
+    target: str,
+    structure: str,
+    features: list[str],
+    group: str | None,
+    *,
+    allow_blocks: bool = False,
 ) -> Question:
     """Return the table and the structure that a user names."""
     labels = read_labels(data, target)
-    specified = parse_structure(structure, labels.classes, table=data, target=target)
+    specified = parse_structure(
+        structure, labels.classes, table=data, target=target, allow_blocks=allow_blocks
+    )
     table = features_and_labels(
         data,
         target,
@@ -41,7 +50,7 @@ def read_question(
         group=group,
         excluded=specified.columns_used,
     )
-    return Question(table, specified)
+    return Question(table, specified, allow_blocks)
 
 
 def save_model(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,30 +14,45 @@ from structent._typing import FloatArray, IndexArray
 from structent.comparison.result import METRICS, Plan, scored_structure
 from structent.estimators.classes import Structure
 from structent.estimators.folds import dealt_folds, grouped_folds
+from structent.learning import LearnedStructure
 from structent.metrics import level_report
 
 # One part in so many of the training rows decides when to stop, and which weights are best.
 _VALIDATION_PARTS = 7
 
+# What a comparison may ask about: a structure, or one to be learned in every fold.
+Asked: TypeAlias = Structure | LearnedStructure
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Features, labels and groups of the rows that are compared."""
+    """Features, labels and groups of the rows that are compared.
+
+    Where labels may be sets of classes, ``codes`` has the number of each: the classes first, in the
+    order of the structure, then the sets. Else it is None.
+    """
 
     features: Any
     labels: NDArray[Any]
     groups: NDArray[Any] | None
+    codes: IndexArray | None = None
+
+    @property
+    def kinds(self) -> NDArray[Any]:
+        """What tells rows of different labels apart, (n,)."""
+        return self.labels if self.codes is None else self.codes
 
     def take(self, kept: NDArray[Any]) -> Rows:
         """Return some of the rows."""
         groups = None if self.groups is None else self.groups[kept]
-        return Rows(_safe_indexing(self.features, kept), self.labels[kept], groups)
+        codes = None if self.codes is None else self.codes[kept]
+        return Rows(_safe_indexing(self.features, kept), self.labels[kept], groups, codes)
 
     def folds(self, n_folds: int, rng: np.random.RandomState) -> IndexArray:
         """Return the fold of each row: whole groups, or every class spread evenly."""
         if self.groups is not None:
             return grouped_folds(self.groups, n_folds, rng)
-        return dealt_folds(self.labels, n_folds, rng)
+        return dealt_folds(self.kinds, n_folds, rng)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +87,7 @@ class Contest:
     estimator
         The classifier, with the parameters ``structure``, ``weights`` and an ``eval_set``.
     structure
-        The structure asked about.
+        The structure asked about, or learned from ``train``.
     train, validation, test
         The rows.
     """
@@ -85,19 +100,15 @@ class Contest:
 
     @classmethod
     def of(
-        cls, estimator: Any, structure: Structure, rows: Rows, fold_of: IndexArray, fold: int,
+        cls, estimator: Any, asked: Asked, rows: Rows, fold_of: IndexArray, fold: int,
         rng: np.random.RandomState,
     ) -> Contest:  # fmt: skip
-        """Return the contest of a fold."""
+        """Return the contest of a fold; of rows held out, learning sees which classes there are."""
         rest, test = rows.take(np.flatnonzero(fold_of != fold)), rows.take(fold_of == fold)
         is_validation = rest.folds(_VALIDATION_PARTS, rng) == 0
-        return cls(
-            estimator,
-            structure,
-            rest.take(np.flatnonzero(~is_validation)),
-            rest.take(np.flatnonzero(is_validation)),
-            test,
-        )
+        train = rest.take(np.flatnonzero(~is_validation))
+        structure = structure_of(asked, estimator, train, np.unique(rows.kinds), rng)
+        return cls(estimator, structure, train, rest.take(np.flatnonzero(is_validation)), test)
 
     def without_structure(self) -> Any:
         """Return the model without structure."""
@@ -112,7 +123,10 @@ class Contest:
         """Return the scores of a model on the rows held out."""
         proba = model.predict_proba(self.test.features)
         structure = scored_structure(self.structure)
-        report = level_report(self.test.labels, proba, structure, classes=model.classes_)
+        report = level_report(
+            self.test.labels, proba, structure, classes=model.classes_,
+            allow_blocks=self.test.codes is not None,
+        )  # fmt: skip
         values = {
             "log loss": [row.log_loss for row in report.rows],
             "accuracy": [row.accuracy for row in report.rows],
@@ -135,6 +149,17 @@ class Contest:
         return model.fit(self.train.features, self.train.labels, eval_set=validation)
 
 
+def structure_of(
+    asked: Asked, estimator: Any, rows: Rows, classes: NDArray[Any], rng: np.random.RandomState
+) -> Structure:
+    """Return the structure asked about, learned from the rows if it is to be learned."""
+    if not isinstance(asked, LearnedStructure):
+        return asked
+    return asked.of_rows(
+        estimator, rows.features, rows.labels, classes=classes, groups=rows.groups, random_state=rng
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class FoldScores:
     """What the models of one fold are worth.
@@ -154,13 +179,14 @@ class FoldScores:
 
 
 def run_fold(
-    rows: Rows, structure: Any, estimator: Any, plan: Plan, fold_of: IndexArray, fold: int,
+    rows: Rows, asked: Asked, estimator: Any, plan: Plan, fold_of: IndexArray, fold: int,
     repeat: int,
 ) -> FoldScores:  # fmt: skip
     """Return the scores of the three arms in one fold."""
     contest = Contest.of(
-        estimator, structure, rows, fold_of, fold, np.random.RandomState((repeat, fold))
+        estimator, asked, rows, fold_of, fold, np.random.RandomState((repeat, fold))
     )
+    structure: Any = contest.structure
     plain = contest.without_structure()
     scored_plain = contest.scored(plain)
     best = contest.scored(contest.best_of(plain, structure, plan.singleton_weights))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 
 import numpy as np
+from numpy.typing import NDArray
 
-from structent._typing import FloatArray
+from structent._typing import FloatArray, IndexArray
 from structent.comparison.arms import FoldScores, Rows, Scored
 from structent.comparison.differences import paired_difference, verdict
 from structent.comparison.result import (
@@ -26,9 +27,7 @@ def described(
     names: tuple[str, str, str | None], features: tuple[str, ...], notes: tuple[str, ...],
 ) -> Task:  # fmt: skip
     """Return what was compared: names of data, target and group, features, classes and notes."""
-    counts = np.bincount(
-        class_indices(used.labels, structure.classes), minlength=len(structure.classes)
-    )
+    counts = np.bincount(known_classes(used, structure)[1], minlength=len(structure.classes))
     rare = tuple(
         label
         for label, count in zip(structure.classes, counts.tolist(), strict=True)
@@ -54,6 +53,7 @@ def concluded(  # noqa: PLR0913, PLR0917  all that was found
     losses = {arm: _class_losses(scored, metric) for arm, scored in scores.items()}
     against_none = paired_difference(losses["structure"] - losses["none"], plan.n_folds)
     against_scrambled = paired_difference(losses["structure"] - losses["scrambled"], plan.n_folds)
+    has_class, labels = known_classes(used, structure)
     proba = {
         arm: np.zeros((len(used.labels), len(structure.classes))) for arm in ("none", "structure")
     }
@@ -64,9 +64,18 @@ def concluded(  # noqa: PLR0913, PLR0917  all that was found
         task, plan, structure, done[0].none.levels, scores,
         np.array([fold.structure.singleton_weight for fold in done]),
         against_none, against_scrambled, verdict(against_none, against_scrambled, metric),
-        class_indices(used.labels, structure.classes), proba,
+        labels, {arm: table[has_class] for arm, table in proba.items()},
         time.perf_counter() - start, seed, curve, metric,
     )  # fmt: skip
+
+
+def known_classes(rows: Rows, structure: Structure) -> tuple[NDArray[np.bool_], IndexArray]:
+    """Return which rows are known by their class, and the class of each of these."""
+    n_classes, codes = len(structure.classes), rows.codes
+    if codes is None:
+        codes = class_indices(rows.labels, structure.classes)
+    has_class = codes < n_classes
+    return has_class, codes[has_class]
 
 
 def _arm(folds: list[list[Scored]]) -> ArmScores:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from structent.comparison.arms import Contest, Rows
+from structent.comparison.arms import Asked, Contest, Rows
 from structent.comparison.progress import OnProgress
 from structent.comparison.result import LearningCurve, Plan
 
@@ -14,7 +14,7 @@ _PARTS = (0.125, 0.25, 0.5, 1.0)
 
 
 def measured_curve(
-    rows: Rows, structure: Any, estimator: Any, plan: Plan, seed: int, on_progress: OnProgress
+    rows: Rows, asked: Asked, estimator: Any, plan: Plan, seed: int, on_progress: OnProgress
 ) -> LearningCurve:
     """Return the losses on the folds of the first repeat, trained on parts of their rows."""
     n_rows = len(rows.labels)
@@ -28,9 +28,9 @@ def measured_curve(
             rest, test = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
             kept = np.concatenate([rng.permutation(rest)[:size], test])
             part, is_test = rows.take(kept), np.arange(len(kept)) >= len(kept) - len(test)
-            contest = Contest.of(estimator, structure, part, is_test.astype(int), 1, rng)
+            contest = Contest.of(estimator, asked, part, is_test.astype(int), 1, rng)
             plain = contest.without_structure()
-            best = contest.best_of(plain, structure, plan.singleton_weights)
+            best = contest.best_of(plain, contest.structure, plan.singleton_weights)
             for arm, model in enumerate((plain, best)):
                 table[arm, place, fold] = contest.scored(model).by_level[-1, 0]
     on_progress("learning curve", len(sizes), len(sizes))

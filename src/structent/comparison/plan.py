@@ -18,7 +18,7 @@ FEWEST_ROWS = 1000
 def seconds_needed(plan: Plan, seconds_a_fit: float, n_jobs: int) -> float:
     """Return how long a plan takes, given how long a model without structure does."""
     n_structured = len(plan.singleton_weights) * (1 + plan.n_copies)
-    a_fold = (1.0 + _LONGER * n_structured) * seconds_a_fit
+    a_fold = (1.0 + plan.n_learning + _LONGER * n_structured) * seconds_a_fit
     the_model_to_keep = _LONGER * seconds_a_fit
     return a_fold * plan.n_folds * plan.n_repeats / n_jobs + the_model_to_keep
 

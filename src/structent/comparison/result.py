@@ -31,7 +31,7 @@ class Task:
     n_rows
         The rows with a label; ``n_used`` of them were compared.
     classes, counts
-        The classes in the order of the structure, and the rows of each.
+        The classes in the order of the structure, and the rows known to be of each.
     rare
         Classes with fewer rows than folds: scored where they fall.
     notes
@@ -64,6 +64,8 @@ class Plan:
         The candidates for the weight of the singletons; 1, no structure, is always one of them.
     cuts
         What was left out to keep within the time allowed, one sentence each.
+    n_learning
+        The models trained in each fold to learn the structure; none if it is given.
     """
 
     n_folds: int
@@ -71,6 +73,7 @@ class Plan:
     n_copies: int
     singleton_weights: tuple[float, ...]
     cuts: tuple[str, ...]
+    n_learning: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +147,7 @@ class Comparison:
     task, plan
         What was compared, and how much was done.
     structure
-        The structure that was asked about.
+        The structure that was asked about; if it is learned in every fold, that of all rows.
     levels
         Its levels, coarsest first, the classes last.
     scores
@@ -156,10 +159,11 @@ class Comparison:
     verdict
         The sentence at the end.
     labels
-        The class of each row, as a place among ``task.classes``, (rows,).
+        The class of each row that is known by its class, as a place among ``task.classes``,
+        (rows,).
     proba
-        The probabilities that the models of "none" and "structure" gave to rows they had not seen,
-        (rows, classes), in the order of ``task.classes``.
+        The probabilities that the models of "none" and "structure" gave to these rows, which they
+        had not seen, (rows, classes), in the order of ``task.classes``.
     seconds, seed
         How long it took, and the seed of all that was drawn.
     learning_curve

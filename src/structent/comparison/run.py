@@ -9,31 +9,37 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import clone
 
 from structent._checks import checked_integer
 from structent._typing import IndexArray
-from structent.comparison.arms import Contest, FoldScores, Rows, run_fold
-from structent.comparison.findings import concluded, described
+from structent.comparison.arms import Asked, Contest, FoldScores, Rows, run_fold, structure_of
+from structent.comparison.findings import concluded, described, known_classes
 from structent.comparison.learning_curve import measured_curve
 from structent.comparison.plan import affordable
 from structent.comparison.progress import OnProgress
 from structent.comparison.result import Comparison, Plan
 from structent.errors import StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
-from structent.estimators.classes import Structure, checked_labels, checked_structure
+from structent.estimators.classes import Classes, Structure, checked_labels, checked_structure
+from structent.learning import LearnedStructure
 from structent.losses.rounds import available_threads
-from structent.structure import RandomPartition, SpanningTreePartitions
-from structent.structure.labels import class_indices
+from structent.structure import trivial
 
 SINGLETON_WEIGHTS = (0.1, 0.4, 0.7)
 _PROBED_ROWS = 4000
 _PLANNED = 0.7  # of the budget: a probe is a rough guess
+_LEARNED = (
+    "the structure is learned anew from the training rows of every fold; that which is shown is "
+    "learned from all rows"
+)
 
 
 def compare(  # noqa: PLR0913  a question has many sides
     features: Any,
     labels: Any,
-    structure: Structure,
+    structure: Asked,
     *,
     groups: Any = None,
     data: str = "table",
@@ -51,6 +57,7 @@ def compare(  # noqa: PLR0913  a question has many sides
     seed: int = 0,
     n_jobs: int | None = None,
     on_progress: OnProgress = lambda _what, _done, _total: None,
+    allow_blocks: bool = False,
 ) -> Comparison:
     """Return whether knowing the structure helps, and how sure that is.
 
@@ -65,7 +72,9 @@ def compare(  # noqa: PLR0913  a question has many sides
     features, labels
         A table or array, (n, columns), and the label of each row, (n,).
     structure
-        A random partition, or spanning-tree partitions.
+        A random partition, spanning-tree partitions, or a
+        :class:`~structent.learning.LearnedStructure`, which is learned in every fold from its
+        training rows alone; scrambled copies are those of the structure learned there.
     groups
         Rows of one group share a fold, (n,), where rows belong together.
     data, target, group, feature_names, notes
@@ -87,6 +96,11 @@ def compare(  # noqa: PLR0913  a question has many sides
         How many folds to run at a time, all processors if None.
     on_progress
         Called with what is being done, how much is done, and how much there is.
+    allow_blocks
+        Whether labels may also be names of blocks, or sets of classes. Rows of such labels are
+        trained on in every arm, without structure by the probability of their set, and judged at
+        the levels of which one block holds the set. A name means its block of the structure given,
+        in scrambled copies, too.
 
     Examples
     --------
@@ -100,16 +114,21 @@ def compare(  # noqa: PLR0913  a question has many sides
     True
     """
     start = time.perf_counter()
-    rows = _checked_rows(features, labels, groups, structure)
+    is_learned = isinstance(structure, LearnedStructure)
+    until_learned = _until_learned(structure, labels)
+    rows = checked_rows(features, labels, groups, until_learned, allow_blocks=allow_blocks)
     if metric not in ("log loss", "accuracy"):
         raise StructentError(f"metric must be 'log loss' or 'accuracy', got {metric!r}")
     checked_integer(n_folds, "n_folds", at_least=3, at_most=len(rows.labels))
     workers = available_threads() if n_jobs is None else n_jobs
     if estimator is None:
         estimator = StructuredBoostingClassifier(learning_rate=0.1, random_state=seed, n_jobs=1)
-    plan = Plan(n_folds, n_repeats, n_copies, SINGLETON_WEIGHTS, ())
+    if allow_blocks:
+        estimator = clone(estimator).set_params(allow_blocks=True)
+    n_learning = structure.cv if isinstance(structure, LearnedStructure) else 0
+    plan = Plan(n_folds, n_repeats, n_copies, SINGLETON_WEIGHTS, (), n_learning)
     on_progress("a timed probe", 0, 1)
-    plan, n_used = _affordable_plan(plan, rows, structure, estimator, budget, workers, seed)
+    plan, n_used = _affordable_plan(plan, rows, until_learned, estimator, budget, workers, seed)
     used = rows.take(drawn_rows(len(rows.labels), n_used, seed))
     folds = list(_folds(used, plan, seed))
     done: list[FoldScores] = []
@@ -127,8 +146,11 @@ def compare(  # noqa: PLR0913  a question has many sides
     if learning_curve:
         curve = measured_curve(used, structure, estimator, plan, seed, on_progress)
     names = feature_names or tuple(map(str, getattr(features, "columns", range(_width(features)))))
-    task = described(rows, used, structure, plan, (data, target, group), names, notes)
-    return concluded(task, plan, structure, done, used, metric, seed, start, curve)
+    classes, rng = np.unique(used.kinds), np.random.RandomState(seed)
+    shown = structure_of(structure, estimator, used, classes, rng)
+    notes = (*notes, *_coarse_rows(used, shown), *([_LEARNED] if is_learned else []))
+    task = described(rows, used, shown, plan, (data, target, group), names, notes)
+    return concluded(task, plan, shown, done, used, metric, seed, start, curve)
 
 
 def drawn_rows(n_rows: int, n_used: int, seed: int) -> IndexArray:
@@ -138,21 +160,46 @@ def drawn_rows(n_rows: int, n_used: int, seed: int) -> IndexArray:
     return np.sort(np.random.default_rng(seed).permutation(n_rows)[:n_used])
 
 
-def _checked_rows(features: Any, labels: Any, groups: Any, structure: Structure) -> Rows:
+def _until_learned(structure: Asked, labels: Any) -> Structure:
+    if isinstance(structure, LearnedStructure):
+        return trivial(np.unique(checked_labels(labels)).tolist())
+    return structure
+
+
+def _coarse_rows(rows: Rows, structure: Structure) -> tuple[str, ...]:
+    n_coarse = int((~known_classes(rows, structure)[0]).sum())
+    count = "1 row is" if n_coarse == 1 else f"{n_coarse:,} rows are"
+    note = (
+        f"{count} known by a block or a set of classes alone: trained on by all models, and judged "
+        "only at the levels where a block holds all that they may be"
+    )
+    return (note,) if n_coarse else ()
+
+
+def checked_rows(
+    features: Any, labels: Any, groups: Any, structure: Structure, *, allow_blocks: bool = False
+) -> Rows:
+    """Return rows whose labels are all in a structure that can be scrambled."""
     checked_structure(structure)
-    if not isinstance(structure, RandomPartition | SpanningTreePartitions):
+    if not hasattr(structure, "scramble"):
         raise StructentError(
-            "a comparison needs a structure that can be scrambled, a RandomPartition or "
-            f"SpanningTreePartitions, got {type(structure).__name__}"
+            "a comparison needs a structure that can be scrambled, as a RandomPartition and the "
+            f"samplers of structent can, got {type(structure).__name__}"
         )
-    as_array = checked_labels(labels)
-    class_indices(as_array, structure.classes)
+    as_array = checked_labels(labels, structure, allow_blocks=allow_blocks)
+    codes = None
+    if allow_blocks:
+        classes = Classes.of_mixed(structure, as_array)
+        codes = classes.encode(as_array)
+        as_array = classes.meanings(codes)  # a scrambled copy has other blocks of the same name
+    else:
+        Classes.of_structure(structure).encode(as_array)
     grouped = None if groups is None else np.asarray(groups)
     if grouped is not None and len(grouped) != len(as_array):
         raise StructentError(
             f"groups must have one entry for each of the {len(as_array)} rows, got {len(grouped)}"
         )
-    return Rows(features, as_array, grouped)
+    return Rows(features, as_array, grouped, codes)
 
 
 def _affordable_plan(
@@ -181,11 +228,23 @@ def _folds(rows: Rows, plan: Plan, seed: int) -> Iterator[tuple[IndexArray, int,
     for repeat in range(plan.n_repeats):
         fold_of = rows.folds(plan.n_folds, np.random.RandomState((seed, repeat)))
         for fold in range(plan.n_folds):
+            _check_that_classes_are_known(rows, fold_of == fold)
             yield fold_of, fold, repeat
 
 
+def _check_that_classes_are_known(rows: Rows, is_test: NDArray[np.bool_]) -> None:
+    if rows.codes is None:
+        return
+    coarse = {frozenset} == {type(label) for label in rows.labels[is_test]}
+    if coarse:
+        raise StructentError(
+            "every fold must have a row that is known by its class, got one where all are known by "
+            "blocks or sets of classes; a structure is judged on classes"
+        )
+
+
 def _in_parallel(
-    rows: Rows, structure: Any, estimator: Any, plan: Plan,
+    rows: Rows, structure: Asked, estimator: Any, plan: Plan,
     folds: list[tuple[IndexArray, int, int]], workers: int,
 ) -> Iterator[FoldScores]:  # fmt: skip
     # Threads, not processes: XGBoost and the kernel release the interpreter's lock.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,13 +16,27 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from structent._checks import checked_fraction, checked_integer
 from structent._typing import FloatArray
+from structent.decisions import HedgedPredictions
 from structent.estimators import files
-from structent.estimators.classes import Classes, Structure, check_two_classes, checked_labels
+from structent.estimators.answers import block_answers, calibration_scores
+from structent.estimators.classes import (
+    Structure,
+    check_two_classes,
+    checked_labels,
+    label_column,
+)
 from structent.estimators.engines import engine
 from structent.estimators.fitted import Encoder, FittedBoosting
 from structent.estimators.levels import predicted_level
+from structent.estimators.pairs import accuracy
 from structent.estimators.progress import round_progress
-from structent.estimators.rows import TrainingRows, checked_eval_set, held_back, log_prior
+from structent.estimators.rows import (
+    TrainingRows,
+    checked_eval_set,
+    classes_of_rows,
+    held_back,
+    log_prior,
+)
 from structent.estimators.table import Columns, FloatTable, is_table
 from structent.estimators.training import Settings, Training, recording
 from structent.estimators.weights import chosen_structure, weights_of
@@ -82,6 +97,12 @@ class StructuredBoostingClassifier(
         How many threads to use; all that the process may have if None or -1.
     progress
         Whether to show a progress bar.
+    allow_blocks
+        Whether a label may also be the name of a block ("tree", or "kind:tree" where levels share
+        names) or a set of classes, where no more is known of a row. Such a row counts in the loss
+        with what is known, in ``class_weight`` with the mean over its classes, and in validation
+        with -log of the probability of its set. A sampler's blocks have no names, but sets of
+        classes are understood.
 
     Attributes
     ----------
@@ -95,6 +116,8 @@ class StructuredBoostingClassifier(
         The number of the best round, from 0.
     validation_log_loss_
         The log loss of the validation rows after every round; None without validation rows.
+    block_scores_
+        The sorted scores of the rows of ``calibrate_blocks``; None without.
     feature_importances_
         The share of each column in the gain of all splits.
     n_features_in_, feature_names_in_
@@ -144,6 +167,7 @@ class StructuredBoostingClassifier(
         random_state: Any = None,
         n_jobs: int | None = None,
         progress: bool = False,
+        allow_blocks: bool = False,
     ) -> None:
         self.structure = structure
         self.weights = weights
@@ -164,6 +188,7 @@ class StructuredBoostingClassifier(
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
+        self.allow_blocks = allow_blocks
 
     def fit(
         self,
@@ -188,11 +213,11 @@ class StructuredBoostingClassifier(
         """
         settings = self._settings()
         random = check_random_state(self.random_state)
-        labels = checked_labels(y)
+        labels = checked_labels(y, self.structure, allow_blocks=self.allow_blocks)
         columns, codes = self._columns_and_codes(X)
         check_consistent_length(codes, labels)
         structure = chosen_structure(self, X, labels, sample_weight)
-        classes = Classes.of(structure, labels)
+        classes = classes_of_rows(structure, labels, eval_set, allow_blocks=self.allow_blocks)
         encoder = Encoder.of(columns, classes, settings)
         rows = encoder.rows(codes, labels, sample_weight, self.class_weight)
         check_two_classes(rows.labels)  # a weight of 0 may have taken the others
@@ -205,12 +230,13 @@ class StructuredBoostingClassifier(
                     validation,
                     classes.structure,
                     self._split_structure(structure),
-                    log_prior(rows, len(classes.labels)),
+                    log_prior(rows, classes),
                     encoder.is_categorical,
                     settings,
                     int(random.randint(2**31 - 1)),
                     self._n_threads(),
                     recording(scores, show),
+                    classes.targets,
                 )
             )
         return self.adopt(FittedBoosting(encoder, model, tuple(scores)))
@@ -225,6 +251,8 @@ class StructuredBoostingClassifier(
         best = self._logits(X).argmax(axis=1)
         predicted: NDArray[Any] = self.classes_[best]
         return predicted
+
+    score = accuracy
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probabilities of the classes, (n, classes), in the order of ``classes_``."""
@@ -241,6 +269,39 @@ class StructuredBoostingClassifier(
         """
         proba = self.predict_proba(X)
         return predicted_level(proba, self._fitted.encoder.classes, self.structure, level)
+
+    def calibrate_blocks(self, X: Any, y: Any) -> Self:
+        """Take the measure of the model on held-out rows, for answers with a guarantee.
+
+        Afterwards :meth:`predict_blocks` gives sets that hold the true class with at least the
+        asked probability, for rows that are drawn as these were
+        (:func:`~structent.decisions.calibrated_hedge`). One calibration serves every confidence; a
+        new ``fit`` forgets it.
+
+        Parameters
+        ----------
+        X, y
+            Rows that had no part in the training, nor in stopping it, and their classes. As a rule
+            some hundreds; a confidence of 0.9 needs 9 at least, one of 0.99 needs 99.
+        """
+        scores = calibration_scores(y, self.predict_proba(X), self.classes_, self.structure_)
+        return self.adopt(replace(self._fitted, block_scores=scores))
+
+    def predict_blocks(self, X: Any, *, confidence: float = 0.9) -> HedgedPredictions:
+        """Return for each row the smallest set of its chain that can be trusted.
+
+        The chain leads from the most probable class over the blocks that hold it to all classes:
+        see :func:`~structent.decisions.hedge`. Without calibration the set is the first to which
+        the model gives the confidence. After :meth:`calibrate_blocks` it holds the true class with
+        at least that probability, however sure of itself the model is; where the rows of the
+        calibration were too few for that, fewer than confidence / (1 - confidence), every answer
+        is all classes.
+
+        :func:`~structent.decisions.answer_report` tells coverage, size and depth on labelled rows.
+        """
+        return block_answers(
+            self.predict_proba(X), self.classes_, self.structure_, self.block_scores_, confidence
+        )
 
     @property
     def feature_importances_(self) -> FloatArray:
@@ -278,6 +339,7 @@ class StructuredBoostingClassifier(
         self.weights_ = weights_of(fitted.encoder.classes.structure)
         self.best_iteration_ = fitted.model.n_rounds - 1
         self.validation_log_loss_ = np.array(fitted.scores) if fitted.scores else None
+        self.block_scores_ = fitted.block_scores
         return self
 
     def __sklearn_tags__(self) -> Tags:
@@ -305,12 +367,12 @@ class StructuredBoostingClassifier(
         if eval_set is not None:
             X, y = checked_eval_set(eval_set, self.n_features_in_)
             codes = encoder.columns.codes(_validated(self, X, reset=False))
-            return rows, encoder.rows(codes, np.asarray(y), None, None)
+            return rows, encoder.rows(codes, label_column(y, encoder.classes), None, None)
         if self.early_stopping_rounds is None:
             return rows, None
         fraction = checked_fraction(self.validation_fraction, "validation_fraction")
         # In the order of classes_, so that the structure's own has no say in it.
-        held = held_back(np.argsort(encoder.classes.columns)[rows.labels], fraction, random)
+        held = held_back(encoder.classes.sorted_codes(rows.labels), fraction, random)
         return rows.take(~held), rows.take(held)
 
     def _split_structure(self, structure: Structure | None) -> Structure | None:

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import column_or_1d
 
 from structent._typing import FloatArray
 from structent.errors import StructentError
 from structent.estimators.chunks import Chunk, dask, in_array, shared
+from structent.estimators.classes import label_column
 from structent.estimators.cluster import Cluster
 from structent.estimators.fitted import Encoder
-from structent.estimators.rows import TrainingRows, checked_weights, class_totals
+from structent.estimators.rows import TrainingRows, checked_weights, code_totals
 
 
 def encoded_chunks(
@@ -29,7 +29,7 @@ def encoded_chunks(
     encoder
         How rows become numbers.
     class_weights
-        What the weight of a row is multiplied by, for its class, (classes,).
+        What the weight of a row is multiplied by, for the code of its label, (codes,).
     """
     arguments = shared(encoder), shared(class_weights)
     return [chunk.apply(_encoded, *arguments) for chunk in chunks]
@@ -38,7 +38,7 @@ def encoded_chunks(
 def training_rows(
     lazy: Sequence[Any], encoder: Encoder, cluster: Cluster
 ) -> tuple[TrainingRows, FloatArray]:
-    """Return encoded chunks of the training rows as Dask arrays, and the total of each class."""
+    """Return encoded chunks of the training rows as Dask arrays, and the total of each code."""
     return _in_arrays(cluster.persist(lazy, "X"), encoder, cluster, if_none=_NO_ROW)
 
 
@@ -88,8 +88,8 @@ def _in_arrays(
     kept: Sequence[Any], encoder: Encoder, cluster: Cluster, *, if_none: str
 ) -> tuple[TrainingRows, FloatArray]:
     """Return rows in the memory of the workers as Dask arrays, without chunks that have no row."""
-    n_classes = len(encoder.classes.labels)
-    summaries = cluster.compute([dask.delayed(_summary)(rows, n_classes) for rows in kept], "X")
+    n_codes = encoder.classes.n_codes
+    summaries = cluster.compute([dask.delayed(_summary)(rows, n_codes) for rows in kept], "X")
     counts, totals = zip(*summaries, strict=True)
     filled = [rows for rows, count in zip(kept, counts, strict=True) if count]
     if not filled:
@@ -112,7 +112,7 @@ def _encoded(
             f"X and y must have the same rows in every chunk, got chunks of {len(table)} and "
             f"{len(labels)}; make both from one table"
         )
-    codes = encoder.classes.encode(column_or_1d(labels))
+    codes = encoder.classes.encode(label_column(labels, encoder.classes))
     if len(codes) == 0:  # scikit-learn would refuse it
         no_features = np.empty((0, len(encoder.is_categorical)), dtype=np.float32)
         return TrainingRows(no_features, _NO_LABELS, _NO_WEIGHTS)
@@ -121,5 +121,5 @@ def _encoded(
     return rows.take(row_weights > 0)
 
 
-def _summary(rows: TrainingRows, n_classes: int) -> tuple[int, FloatArray]:
-    return len(rows.labels), class_totals(rows.labels, rows.weights, n_classes)
+def _summary(rows: TrainingRows, n_codes: int) -> tuple[int, FloatArray]:
+    return len(rows.labels), code_totals(rows.labels, rows.weights, n_codes)

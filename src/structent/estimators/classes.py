@@ -6,7 +6,7 @@ columns of ``predict_proba``, is sorted, as scikit-learn's scorers take for gran
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,8 +16,10 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from structent._typing import IndexArray
 from structent.errors import LabelError, StructureError
+from structent.estimators.pairs import are_pairs, with_pairs
 from structent.structure import PartitionSampler, RandomPartition, trivial
-from structent.structure.labels import class_indices, is_missing, label_array
+from structent.structure.labels import class_indices, is_missing, label_array, plain_values
+from structent.structure.targets import Targets, encode_with_blocks
 
 Structure: TypeAlias = RandomPartition | PartitionSampler
 
@@ -36,12 +38,16 @@ class Classes:
         The classes as an array, sorted where they can be: scikit-learn's ``classes_``.
     columns
         The column of each of ``values``.
+    sets
+        The sets of columns that coarse labels mean, each ascending: code ``len(labels) + s`` of a
+        row means set s. None where labels must be classes.
     """
 
     structure: Structure
     labels: tuple[Any, ...]
     values: NDArray[Any]
     columns: IndexArray
+    sets: tuple[tuple[int, ...], ...] | None = None
 
     @classmethod
     def of(cls, structure: Structure | None, y: NDArray[Any]) -> Classes:
@@ -60,13 +66,109 @@ class Classes:
         columns = _sorting_order(values)
         return cls(structure, structure.classes, values[columns], columns)
 
+    @classmethod
+    def of_mixed(cls, structure: Structure | None, *labels: Any) -> Classes:
+        """Return the classes of a structure, and the sets of them that labels of rows mean.
+
+        A label is a class, the name of a block of the structure, or a set of classes. The blocks of
+        a sampler change and have no names.
+        """
+        if structure is None:
+            raise StructureError(
+                "allow_blocks=True needs a structure, which says what a block is, got None; give "
+                "one, or leave allow_blocks at False"
+            )
+        classes = cls.of_structure(checked_structure(structure))
+        found: set[tuple[int, ...]] = set()
+        for column in labels:
+            targets = classes._targets(column)
+            found |= {targets.sets[code] for code in np.unique(targets.codes)}
+        return replace(classes, sets=tuple(sorted(each for each in found if len(each) > 1)))
+
     def encode(self, y: NDArray[Any]) -> IndexArray:
-        """Return the column of each label."""
-        return class_indices(y, self.labels)
+        """Return the column of each label, or the code of the set of columns that it means."""
+        if self.sets is None:
+            return self._encoded_classes(y)
+        targets = self._targets(y)
+        code_of = {members: len(self.labels) + s for s, members in enumerate(self.sets)}
+        used, of_row = np.unique(targets.codes, return_inverse=True)
+        members = [targets.sets[code] for code in used]
+        codes = [m[0] if len(m) == 1 else code_of[m] for m in members]
+        return np.array(codes, dtype=np.int64)[of_row]
+
+    @property
+    def coarse_sets(self) -> tuple[tuple[int, ...], ...]:
+        """The sets of columns that coarse labels mean, none where labels must be classes."""
+        return self.sets or ()
+
+    @property
+    def targets(self) -> Targets | None:
+        """What the codes beyond the columns mean, as losses take it; None where there are none."""
+        if not self.sets:
+            return None
+        singletons = tuple((column,) for column in range(len(self.labels)))
+        return Targets(np.empty(0, dtype=np.int64), (*singletons, *self.sets), self.labels)
+
+    @property
+    def n_codes(self) -> int:
+        """How many codes a label may have: the columns, and the sets of them."""
+        return len(self.labels) + len(self.coarse_sets)
+
+    def name(self, code: int) -> str:
+        """Return the class of a code, or the classes of its set, as text."""
+        if code < len(self.labels):
+            return str(self.labels[code])
+        members = self.coarse_sets[code - len(self.labels)]
+        return " or ".join(str(self.labels[column]) for column in members)
 
     def sorted(self, columns: NDArray[Any]) -> NDArray[Any]:
         """Return the columns of a model, (n, classes), in the order of ``values``."""
         return columns[:, self.columns]
+
+    def probability_of(self, proba: NDArray[Any], codes: IndexArray) -> NDArray[Any]:
+        """Return the probability of each row's code, (n,), given those of ``values``."""
+        place = np.argsort(self.columns)
+        is_set = codes >= len(place)
+        probability: NDArray[Any] = proba[np.arange(len(codes)), place[np.where(is_set, 0, codes)]]
+        for code in np.unique(codes[is_set]):
+            rows, members = codes == code, list(self.coarse_sets[code - len(place)])
+            probability[rows] = proba[np.ix_(rows, place[members])].sum(axis=1)
+        return probability
+
+    def meanings(self, codes: IndexArray) -> NDArray[Any]:
+        """Return the class of each code, or its set of classes, (n,).
+
+        Unlike the name of a block, a set means the same in every structure of these classes.
+        """
+        sets = [frozenset(self.labels[column] for column in each) for each in self.coarse_sets]
+        table = np.fromiter([*self.labels, *sets], dtype=object, count=self.n_codes)
+        return table[codes]
+
+    def sorted_codes(self, codes: IndexArray) -> IndexArray:
+        """Return codes with the columns numbered in the order of ``values``, the sets after them.
+
+        What is drawn by code then hangs on the classes, not on the structure's order of them.
+        """
+        places = np.argsort(self.columns)
+        return np.append(places, np.arange(len(places), self.n_codes))[codes]
+
+    def _targets(self, y: Any) -> Targets:
+        if isinstance(self.structure, RandomPartition):
+            return self.structure.encode(y, allow_blocks=True)
+        try:
+            return encode_with_blocks(y, self.structure.classes, {})
+        except LabelError as error:
+            raise LabelError(
+                f"{error}; the blocks of a sampler have no names: give a set of classes instead"
+            ) from None
+
+    def _encoded_classes(self, y: NDArray[Any]) -> IndexArray:
+        try:
+            return class_indices(y, self.labels)
+        except LabelError as error:
+            if not isinstance(self.structure, RandomPartition):
+                raise
+            raise _with_hint(error, y, self.structure) from None
 
 
 def checked_structure(structure: Any) -> Structure:
@@ -79,21 +181,49 @@ def checked_structure(structure: Any) -> Structure:
     return structure
 
 
-def checked_labels(y: Any) -> NDArray[Any]:
+def checked_labels(
+    y: Any, structure: Structure | None = None, *, allow_blocks: bool = False
+) -> NDArray[Any]:
     """Return the labels of the training rows as an array with at least two different ones."""
     if y is None:
         # In scikit-learn's words, which its own checks look for.
         raise LabelError("a classifier requires y to be passed, but the target y is None")
-    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    y = with_pairs(y, getattr(structure, "classes", None))
+    labels: NDArray[Any] = mixed_labels(y) if allow_blocks else column_or_1d(y, warn=True)
     _check_that_none_is_missing(labels)
-    check_classification_targets(labels)
+    if allow_blocks:
+        return labels  # what they are worth, their codes say
+    _check_that_none_is_a_set(labels)
+    if not are_pairs(labels):
+        check_classification_targets(labels)
     check_two_classes(labels)
     return labels
 
 
+def mixed_labels(y: Any) -> NDArray[Any]:
+    """Return classes, names of blocks and sets of classes as an array of objects, (n,).
+
+    Examples
+    --------
+    >>> mixed_labels([1, "spring", {1, 2}]).tolist()  # NumPy alone would make text of the 1
+    [1, 'spring', {1, 2}]
+    """
+    # Once more as a list: of an array of objects they may be NumPy's own.
+    values = plain_values(list(plain_values(y)))
+    return np.fromiter(values, dtype=object, count=len(values))
+
+
+def label_column(labels: Any, classes: Classes) -> NDArray[Any]:
+    """Return the labels of a chunk of the rows as an array, as these classes encode them, (n,)."""
+    labels = with_pairs(labels, classes.labels)
+    column: NDArray[Any] = column_or_1d(labels) if classes.sets is None else mixed_labels(labels)
+    return column
+
+
 def check_two_classes(labels: NDArray[Any]) -> None:
     """Refuse rows of one class."""
-    present = np.unique(labels)
+    # Pairs of different types have no order.
+    present = label_array(tuple(set(labels))) if are_pairs(labels) else np.unique(labels)
     if len(present) < 2:
         raise LabelError(
             f"y must hold two classes or more, got {len(present)} class: {present.tolist()}; "
@@ -114,6 +244,37 @@ def _check_that_none_is_missing(labels: NDArray[Any]) -> None:
             f"y must hold a label for every row, got {labels[row]} in row {row}; "
             "leave out the rows without one"
         )
+
+
+def _check_that_none_is_a_set(labels: NDArray[Any]) -> None:
+    if labels.dtype.kind == "O":
+        row = next((i for i, y in enumerate(labels) if isinstance(y, set | frozenset)), None)
+        if row is not None:
+            raise LabelError(
+                f"y must hold classes, got the set {set(labels[row])} in row {row}; a model with "
+                "allow_blocks=True takes sets of classes"
+            )
+
+
+def _with_hint(error: LabelError, y: Any, structure: RandomPartition) -> LabelError:
+    """Return the error for a label that is no class; of a block's name, with the way to use it."""
+    known = set(structure.classes)
+    # A name is text: what else is wrong with a label, the error says.
+    wrong = next((y for y in plain_values(y) if isinstance(y, str) and y not in known), None)
+    names = {
+        name
+        for level, partitions in structure.levels.items()
+        for partition in partitions
+        for short, block in zip(partition.names, partition.blocks, strict=True)
+        for name in (short, f"{level}:{short}")
+        if len(block) > 1 or short != str(block[0])
+    }
+    if wrong not in names:
+        return error
+    return LabelError(
+        f"{wrong!r} is not a class of the structure but the name of a block; a model with "
+        "allow_blocks=True takes such labels"
+    )
 
 
 def _sorting_order(values: NDArray[Any]) -> IndexArray:

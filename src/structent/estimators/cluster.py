@@ -19,6 +19,7 @@ from structent.estimators.engines.xgboost import (
     XGBoostModel,
     callbacks,
     matrix_options,
+    metric,
     objective,
     parameters,
 )
@@ -134,10 +135,11 @@ class Cluster:
         try:
             return xgboost_dask.train(
                 self.client,
-                parameters(settings, training.start, training.seed, training.n_threads),
+                parameters(training),
                 data,
                 settings.n_estimators,
                 obj=_OnWorker(objective(training), training.n_classes),
+                custom_metric=metric(training),
                 evals=evals,
                 callbacks=callbacks(settings, training.on_round, with_validation=bool(evals)),
                 verbose_eval=False,

@@ -30,21 +30,24 @@ from structent.estimators.chunks import (
     row_of,
     scattered_chunks,
 )
-from structent.estimators.classes import Structure, check_two_classes
+from structent.estimators.classes import Classes, Structure, check_two_classes, mixed_labels
 from structent.estimators.cluster import Cluster
 from structent.estimators.fitted import Encoder, FittedBoosting
+from structent.estimators.pairs import with_pairs
 from structent.estimators.rows import (
     TrainingRows,
     check_eval_columns,
     checked_eval_set,
     eval_pair,
     log_prior_of_totals,
+    spread_totals,
 )
 from structent.estimators.survey import (
     sampled_rows,
     surveyed_class_weights,
     surveyed_classes,
     surveyed_columns,
+    surveyed_sets,
 )
 from structent.estimators.training import Settings, Training
 from structent.estimators.weights import chosen_structure
@@ -78,7 +81,7 @@ class DaskStructuredBoostingClassifier(
         The share of the rows held back for early stopping where there is no ``eval_set``. Each row
         is drawn by itself, as a function of the seed and its chunk: classes are not held back
         alike, as they are on one machine.
-    random_state, progress
+    random_state, progress, allow_blocks
         As there.
     n_jobs
         How many threads each worker uses; as many as it has if None or -1.
@@ -136,6 +139,7 @@ class DaskStructuredBoostingClassifier(
         random_state: Any = None,
         n_jobs: int | None = None,
         progress: bool = False,
+        allow_blocks: bool = False,
         client: Any = None,
         timeout: int = 300,
     ) -> None:
@@ -158,6 +162,7 @@ class DaskStructuredBoostingClassifier(
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
+        self.allow_blocks = allow_blocks
         self.client = client
         self.timeout = timeout
 
@@ -185,13 +190,13 @@ class DaskStructuredBoostingClassifier(
         local = self._local_model()
         validate_data(local, row_of(X), skip_check_array=True)
         structure = self._chosen_structure(local, chunks, random, cluster)
-        classes = surveyed_classes(structure, chunks, cluster)
+        eval_chunks = self._eval_chunks(eval_set, local, cluster)
+        classes = self._classes(structure, chunks, eval_chunks, cluster)
         encoder = Encoder.of(surveyed_columns(X, cluster), classes, settings)
         class_weights = surveyed_class_weights(self.class_weight, classes, chunks, cluster)
         lazy = encoded_chunks(chunks, encoder, class_weights)
-        eval_chunks = self._eval_chunks(eval_set, local, cluster)
         rows, validation, totals = self._rows(lazy, eval_chunks, encoder, random, cluster)
-        check_two_classes(np.array([str(classes.labels[c]) for c in np.flatnonzero(totals)]))
+        check_two_classes(np.array([classes.name(int(code)) for code in np.flatnonzero(totals)]))
         with cluster.progress(settings.n_estimators, shown=self.progress) as on_round:
             model, scores = cluster.train(
                 Training(
@@ -199,12 +204,13 @@ class DaskStructuredBoostingClassifier(
                     validation,
                     classes.structure,
                     None,
-                    log_prior_of_totals(totals),
+                    log_prior_of_totals(spread_totals(totals, classes.coarse_sets)),
                     encoder.is_categorical,
                     settings,
                     _seed(random),
                     self._n_threads(cluster),
                     on_round,
+                    classes.targets,
                 )
             )
         self._keep(local.adopt(FittedBoosting(encoder, model, scores)))
@@ -313,6 +319,17 @@ class DaskStructuredBoostingClassifier(
             rows = sampled_rows(chunks, N_SAMPLED, _seed(random), cluster)
         return chosen_structure(local, *rows)
 
+    def _classes(
+        self,
+        structure: Structure | None,
+        chunks: list[Chunk],
+        eval_chunks: list[Chunk] | None,
+        cluster: Cluster,
+    ) -> Classes:
+        if not self.allow_blocks:
+            return surveyed_classes(structure, chunks, cluster)
+        return surveyed_sets(structure, [*chunks, *(eval_chunks or [])], cluster)
+
     def _eval_chunks(
         self, eval_set: Any, local: StructuredBoostingClassifier, cluster: Cluster
     ) -> list[Chunk] | None:
@@ -326,7 +343,9 @@ class DaskStructuredBoostingClassifier(
             return dask_chunks(X, y, None)
         X, y = checked_eval_set(eval_set, local.n_features_in_)
         X = validate_data(local, X, reset=False, skip_check_array=True)
-        return scattered_chunks(X, y, cluster.client)
+        y = with_pairs(y, getattr(self.structure, "classes", None))
+        labels = mixed_labels(y) if self.allow_blocks else np.asarray(y)
+        return scattered_chunks(X, labels, cluster.client)
 
     def _rows(
         self,
@@ -336,13 +355,13 @@ class DaskStructuredBoostingClassifier(
         random: np.random.RandomState,
         cluster: Cluster,
     ) -> tuple[TrainingRows, TrainingRows | None, FloatArray]:
-        """Return the rows to train on, those that decide when to stop, and the class totals."""
+        """Return the rows to train on, those that decide when to stop, and the codes' totals."""
         if eval_chunks is None and self.early_stopping_rounds is not None:
             fraction = checked_fraction(self.validation_fraction, "validation_fraction")
             return held_back_rows(lazy, fraction, _seed(random), encoder, cluster)
         validation = None
         if eval_chunks is not None:
-            no_weights = np.ones(len(encoder.classes.labels))
+            no_weights = np.ones(encoder.classes.n_codes)
             lazy_eval = encoded_chunks(eval_chunks, encoder, no_weights)
             validation = validation_rows(lazy_eval, encoder, cluster)
         rows, totals = training_rows(lazy, encoder, cluster)

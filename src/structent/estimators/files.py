@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from structent._typing import Label
+from structent._typing import FloatArray
 from structent.errors import StructentError
 from structent.estimators.classes import Classes, Structure
 from structent.estimators.engines import engine
 from structent.estimators.fitted import Encoder, FittedBoosting
 from structent.estimators.table import Columns
 from structent.estimators.training import CHOICES
-from structent.structure import RandomPartition, SpanningTreePartitions, trivial
 from structent.structure import files as structure_files
+from structent.structure import trivial
 
 FORMAT = "structent-boosting"
 VERSION = 1
@@ -37,8 +37,9 @@ _ATTACHED = "attachments/"
 _PARAMETERS = (
     "n_estimators", "learning_rate", "max_depth", "min_child_weight", "reg_lambda", "subsample",
     "colsample", "engine", "trees", "curvature", "split_search", "early_stopping_rounds",
-    "validation_fraction",
+    "validation_fraction", "allow_blocks",
 )  # fmt: skip
+_LATER = {"allow_blocks": False}  # what files of older versions lack
 _KINDS = "biufUO"  # of the labels that scikit-learn takes
 
 
@@ -63,6 +64,7 @@ def save(
         "feature_names": None if feature_names is None else feature_names.tolist(),
         "scores": fitted.scores,
         "start": fitted.model.start.tolist(),
+        "block_scores": None if fitted.block_scores is None else fitted.block_scores.tolist(),
     }
     booster = fitted.model.to_bytes()
     # XGBoost ends the process when it is given a booster that is none: compared before it sees it.
@@ -71,7 +73,7 @@ def save(
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr(_METADATA, json.dumps(metadata, default=_plain))
         if has_structure:
-            file.writestr(_STRUCTURE, _structure_text(classes.structure))
+            file.writestr(_STRUCTURE, structure_files.structure_to_json(classes.structure))
         file.writestr(_BOOSTER, booster)
         for name, text in attachments.items():
             file.writestr(f"{_ATTACHED}{name}", text)
@@ -96,15 +98,6 @@ def attachment(path: str | os.PathLike[str], name: str) -> str | None:
     """Return a text that was saved along with a model, None if there is none of that name."""
     content = _members(Path(path)).get(f"{_ATTACHED}{name}")
     return None if content is None else content.decode()
-
-
-def _structure_text(structure: Structure) -> str:
-    if not isinstance(structure, RandomPartition | SpanningTreePartitions):
-        raise StructentError(
-            "a model file can hold a RandomPartition or SpanningTreePartitions, got "
-            f"{type(structure).__name__}, which has no file format"
-        )
-    return structure.to_json()
 
 
 def _plain(value: Any) -> Any:
@@ -151,8 +144,9 @@ def _read(
 ) -> tuple[FittedBoosting, dict[str, Any], NDArray[Any] | None]:
     structure = None
     if _STRUCTURE in members:
-        structure = _structure_of(members[_STRUCTURE].decode())
-    parameters = {name: metadata["parameters"][name] for name in _PARAMETERS}
+        structure = structure_files.structure_from_json(members[_STRUCTURE].decode())
+    kept = {**_LATER, **metadata["parameters"]}
+    parameters = {name: kept[name] for name in _PARAMETERS}
     categories = [
         None if column is None else tuple(column) for column in _array(metadata, "categories")
     ]
@@ -165,7 +159,8 @@ def _read(
     model = engine(_known_engine(parameters["engine"])).from_bytes(members[_BOOSTER], start)
     names = metadata["feature_names"]
     feature_names = None if names is None else np.array(names, dtype=object)
-    fitted = FittedBoosting(encoder, model, tuple(map(float, _array(metadata, "scores"))))
+    scores = tuple(map(float, _array(metadata, "scores")))
+    fitted = FittedBoosting(encoder, model, scores, _block_scores(metadata))
     return fitted, {"structure": structure, **parameters}, feature_names
 
 
@@ -176,20 +171,25 @@ def _array(metadata: dict[str, Any], name: str) -> list[Any]:
     return value
 
 
-def _structure_of(text: str) -> Structure:
-    if json.loads(text).get("kind") == SpanningTreePartitions.KIND:
-        return SpanningTreePartitions.from_json(text)
-    return RandomPartition.from_json(text)
+def _block_scores(metadata: dict[str, Any]) -> FloatArray | None:
+    # Files that were written before models could be calibrated say nothing of it.
+    if metadata.get("block_scores") is None:
+        return None
+    scores = np.array(_array(metadata, "block_scores"), dtype=np.float64)
+    grows = scores.ndim == 1 and (np.diff(scores, prepend=0.0) >= 0).all()
+    if not (grows and np.isfinite(scores).all()):
+        raise ValueError("block_scores are not sorted scores")
+    return scores
 
 
 def _classes(structure: Structure | None, metadata: dict[str, Any]) -> Classes:
-    labels: tuple[Label, ...] = tuple(_array(metadata, "labels"))
+    labels = tuple(map(structure_files.label_from_json, _array(metadata, "labels")))
     if structure is not None:
         return Classes.of_structure(structure)
     dtype = np.dtype(metadata["dtype"])
     if dtype.kind not in _KINDS:
         raise ValueError(f"labels of type {dtype}")
-    values = np.array(labels, dtype=dtype)
+    values = np.fromiter(labels, dtype=dtype, count=len(labels))
     return Classes(trivial(range(len(labels))), labels, values, np.arange(len(labels)))
 
 

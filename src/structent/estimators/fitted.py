@@ -57,7 +57,7 @@ class Encoder:
     ) -> TrainingRows:
         """Return the rows that have a weight."""
         labels = self.classes.encode(y)
-        weights = row_weights(sample_weight, class_weight, labels, self.classes.labels)
+        weights = row_weights(sample_weight, class_weight, labels, self.classes)
         rows = TrainingRows(self.features(codes), labels, weights)
         return rows if weights.all() else rows.take(weights > 0)
 
@@ -74,11 +74,14 @@ class FittedBoosting:
         The trained booster.
     scores
         The log loss of the validation rows after every round, empty without such rows.
+    block_scores
+        The sorted scores of held-out rows, by which answers are calibrated; None without such rows.
     """
 
     encoder: Encoder
     model: Model
     scores: tuple[float, ...]
+    block_scores: FloatArray | None = None
 
     def logits(self, X: Any, n_threads: int) -> FloatArray:
         """Return the logits of each row, (n, classes), sorted by class."""

@@ -17,12 +17,22 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from structent._checks import checked_integer
 from structent._typing import FloatArray
+from structent.decisions import HedgedPredictions
 from structent.errors import StructentError, StructureError
-from structent.estimators.classes import Classes, Structure, checked_labels
+from structent.estimators.answers import block_answers, calibration_scores
+from structent.estimators.classes import (
+    Classes,
+    Structure,
+    check_two_classes,
+    checked_labels,
+    mixed_labels,
+)
 from structent.estimators.levels import predicted_level
 from structent.estimators.linear_objective import LinearObjective
+from structent.estimators.pairs import accuracy, with_pairs
 from structent.estimators.row_weights import row_weights
 from structent.estimators.weights import chosen_structure, weights_of
+from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.layout import Layout
 from structent.structure import RandomPartition
 
@@ -70,6 +80,10 @@ class StructuredLogisticRegression(
         Whether to start from the last fit instead of zero.
     random_state
         Deals the rows out to the folds of ``weights="auto"``; nothing else is random.
+    allow_blocks
+        Whether a label may also be the name of a block ("tree", or "kind:tree" where levels share
+        names) or a set of classes, where no more is known of a row. In ``class_weight`` such a row
+        counts with the mean over its classes.
 
     Attributes
     ----------
@@ -82,6 +96,8 @@ class StructuredLogisticRegression(
         The weight of each partition that was used.
     n_iter_
         How many iterations L-BFGS took.
+    block_scores_
+        The sorted scores of the rows of ``calibrate_blocks``; None without.
 
     Examples
     --------
@@ -97,7 +113,7 @@ class StructuredLogisticRegression(
     ['tree', 'flower']
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  scikit-learn's way: every parameter by name
         self,
         structure: RandomPartition | None = None,
         *,
@@ -108,6 +124,7 @@ class StructuredLogisticRegression(
         class_weight: Mapping[Any, float] | str | None = None,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
+        allow_blocks: bool = False,
     ) -> None:
         self.structure = structure
         self.weights = weights
@@ -117,23 +134,29 @@ class StructuredLogisticRegression(
         self.class_weight = class_weight
         self.warm_start = warm_start
         self.random_state = random_state
+        self.allow_blocks = allow_blocks
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to features, (n, features), and labels, (n,)."""
         self._check_parameters()
-        features, labels = validate_data(self, X, y, ensure_min_samples=2, **_FEATURES)
-        labels = checked_labels(labels)
+        features, labels = self._features_and_labels(X, y)
         structure = chosen_structure(self, features, labels, sample_weight)
-        classes = Classes.of(structure, labels)
+        kind = Classes.of_mixed if self.allow_blocks else Classes.of
+        classes = kind(structure, labels)
         codes = classes.encode(labels)
-        weights = row_weights(sample_weight, self.class_weight, codes, classes.labels)
+        check_two_classes(codes)
+        weights = row_weights(sample_weight, self.class_weight, codes, classes)
         # Two classes have coefficients -a and a, and |2a|^2 is twice the sum of their squares.
         penalty = (2.0 if len(classes.labels) == 2 else 1.0) / (self.C * weights.sum())
         layout = Layout.of(_fixed(classes.structure))
-        objective = LinearObjective(features, codes, weights, layout, penalty=penalty)
+        coarse = CoarseLayouts.of(layout, classes.sets) if classes.sets else None
+        objective = LinearObjective(
+            features, codes, weights, layout, penalty=penalty, coarse=coarse
+        )
         coef, intercept = objective.split(self._minimum(objective, self._start(objective, classes)))
         self._classes, self.classes_ = classes, classes.values
         self.weights_ = weights_of(classes.structure)
+        self.block_scores_: FloatArray | None = None
         self.coef_ = coef[classes.columns].astype(features.dtype)
         self.intercept_ = intercept[classes.columns].astype(features.dtype)
         return self
@@ -148,6 +171,8 @@ class StructuredLogisticRegression(
         best = self._logits(X).argmax(axis=1)
         predicted: NDArray[Any] = self.classes_[best]
         return predicted
+
+    score = accuracy
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return the probabilities of the classes, (n, classes)."""
@@ -165,10 +190,38 @@ class StructuredLogisticRegression(
         proba = self.predict_proba(X)
         return predicted_level(proba, self._classes, self.structure, level)
 
+    def calibrate_blocks(self, X: Any, y: Any) -> Self:
+        """Take the measure of the model on held-out rows, for answers with a guarantee.
+
+        As :meth:`StructuredBoostingClassifier.calibrate_blocks
+        <structent.estimators.StructuredBoostingClassifier.calibrate_blocks>`.
+        """
+        proba = self.predict_proba(X)
+        self.block_scores_ = calibration_scores(y, proba, self.classes_, self.structure)
+        return self
+
+    def predict_blocks(self, X: Any, *, confidence: float = 0.9) -> HedgedPredictions:
+        """Return for each row the smallest set of its chain that can be trusted.
+
+        As :meth:`StructuredBoostingClassifier.predict_blocks
+        <structent.estimators.StructuredBoostingClassifier.predict_blocks>`.
+        """
+        return block_answers(
+            self.predict_proba(X), self.classes_, self.structure, self.block_scores_, confidence
+        )
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    def _features_and_labels(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+        if y is not None:
+            y = with_pairs(y, getattr(self.structure, "classes", None))
+        if self.allow_blocks and y is not None:
+            y = mixed_labels(y)  # before NumPy makes one type of all labels
+        features, labels = validate_data(self, X, y, ensure_min_samples=2, **_FEATURES)
+        return features, checked_labels(labels, allow_blocks=self.allow_blocks)
 
     def _check_parameters(self) -> None:
         for name, value in (("C", self.C), ("tol", self.tol)):

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from structent._typing import FloatArray, IndexArray
+from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.fused import loss_and_gradient
 from structent.kernels.layout import Layout
 
@@ -27,13 +28,15 @@ class LinearObjective:
     X
         The features, (n, features), in float32 or float64, dense or sparse.
     labels
-        The column of each row's class, (n,).
+        The column of each row's class, (n,), or its code in ``coarse``.
     row_weights
         The weights s of the rows, (n,).
     layout
         The structure, compiled.
     penalty
         The strength of the penalty.
+    coarse
+        The sets of classes that labels beyond the classes mean; none if None.
 
     Examples
     --------
@@ -54,8 +57,10 @@ class LinearObjective:
         layout: Layout,
         *,
         penalty: float,
+        coarse: CoarseLayouts | None = None,
     ) -> None:
         self.X, self.labels, self.layout, self.penalty = X, labels, layout, penalty
+        self.coarse = coarse
         self._is_sparse = bool(issparse(X))
         self.shares = row_weights / row_weights.sum()
         self.shape = (layout.n_classes, X.shape[1])
@@ -70,7 +75,9 @@ class LinearObjective:
         coef, intercept = self.split(parameters)
         _write_product(self.X, coef.astype(self.X.dtype, copy=False).T, self._logits)
         self._logits += intercept.astype(self.X.dtype, copy=False)
-        losses = loss_and_gradient(self._logits, self.labels, self.layout, gradient=self._gradient)
+        losses = loss_and_gradient(
+            self._logits, self.labels, self.layout, gradient=self._gradient, coarse=self.coarse
+        )
         self._gradient *= self._column_of_shares
         value = self.shares @ losses.rows + 0.5 * self.penalty * np.vdot(coef, coef)
         return float(value), self._gradient_of_parameters(coef)

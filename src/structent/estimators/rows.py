@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,11 +10,12 @@ from numpy.typing import NDArray
 
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
+from structent.estimators.classes import Classes, Structure, mixed_labels
 from structent.estimators.table import FloatTable
 
 
 class TrainingRows(NamedTuple):
-    """Features (n, columns), class indices (n,) and weights (n,) of the rows."""
+    """Features (n, columns), codes of the labels (n,) and weights (n,) of the rows."""
 
     features: FloatTable
     labels: IndexArray
@@ -24,12 +26,22 @@ class TrainingRows(NamedTuple):
         return TrainingRows(self.features[kept], self.labels[kept], self.weights[kept])
 
 
-def log_prior(rows: TrainingRows, n_classes: int) -> FloatArray:
+def classes_of_rows(
+    structure: Structure | None, labels: NDArray[Any], eval_set: Any, *, allow_blocks: bool
+) -> Classes:
+    """Return the classes of a model, and the sets of them that labels of any row mean."""
+    if not allow_blocks:
+        return Classes.of(structure, labels)
+    others = [] if eval_set is None else [mixed_labels(eval_pair(eval_set)[1])]
+    return Classes.of_mixed(structure, labels, *others)
+
+
+def log_prior(rows: TrainingRows, classes: Classes) -> FloatArray:
     """Return the logarithm of (n_c + 1/2) / (n + k/2), where boosting starts from.
 
     With the half even a class without rows has a finite start.
     """
-    return log_prior_of_totals(class_totals(rows.labels, rows.weights, n_classes))
+    return log_prior_of_totals(class_totals(rows.labels, rows.weights, classes))
 
 
 def log_prior_of_totals(totals: FloatArray) -> FloatArray:
@@ -38,9 +50,41 @@ def log_prior_of_totals(totals: FloatArray) -> FloatArray:
     return prior
 
 
-def class_totals(labels: IndexArray, weights: FloatArray, n_classes: int) -> FloatArray:
+def class_totals(labels: IndexArray, weights: FloatArray, classes: Classes) -> FloatArray:
     """Return the total weight of the rows of each class, (classes,)."""
-    return np.bincount(labels, weights=weights, minlength=n_classes).astype(np.float64)
+    return spread_totals(code_totals(labels, weights, classes.n_codes), classes.coarse_sets)
+
+
+def code_totals(labels: IndexArray, weights: FloatArray, n_codes: int) -> FloatArray:
+    """Return the total weight of the rows of each code, (codes,)."""
+    return np.bincount(labels, weights=weights, minlength=n_codes).astype(np.float64)
+
+
+def spread_totals(totals: FloatArray, sets: Sequence[Sequence[int]]) -> FloatArray:
+    """Return the total weight of each class, where rows of a set count for its classes.
+
+    They do so in proportion to the prior of the rows whose class is known: one step of EM, which
+    for sets that do not overlap is where EM ends. An even split would draw the start towards equal
+    classes, the more the more rows are coarse.
+
+    Parameters
+    ----------
+    totals
+        The total weight of each code, the classes first, (codes,).
+    sets
+        The classes of each set.
+
+    Examples
+    --------
+    >>> spread_totals(np.array([5.5, 1.5, 7.0, 8.0]), [(0, 1)]).tolist()  # 6 : 2
+    [11.5, 3.5, 7.0]
+    """
+    n_classes = len(totals) - len(sets)
+    spread = totals[:n_classes].copy()
+    prior = totals[:n_classes] + 0.5
+    for members, total in zip(map(list, sets), totals[n_classes:], strict=True):
+        spread[members] += total * prior[members] / prior[members].sum()
+    return spread
 
 
 def checked_weights(weights: Any, n_rows: int) -> FloatArray:

@@ -14,10 +14,10 @@ from structent._optional import load_optional
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
 from structent.estimators.chunks import Chunk, da, dask, shared, table_chunks
-from structent.estimators.classes import Classes, Structure, checked_labels
+from structent.estimators.classes import Classes, Structure, checked_labels, label_column
 from structent.estimators.cluster import Cluster
 from structent.estimators.row_weights import row_weights
-from structent.estimators.rows import checked_weights, class_totals
+from structent.estimators.rows import checked_weights, code_totals
 from structent.estimators.table import Columns
 
 
@@ -29,6 +29,14 @@ def surveyed_classes(
         return Classes.of_structure(structure)
     found = cluster.compute([dask.delayed(_distinct_labels)(chunk.labels) for chunk in chunks], "y")
     return Classes.of(None, checked_labels(np.concatenate(found)))
+
+
+def surveyed_sets(
+    structure: Structure | None, chunks: Sequence[Chunk], cluster: Cluster
+) -> Classes:
+    """Return the classes of the structure, and the sets of them that any label means."""
+    lazy = [dask.delayed(_distinct_mixed_labels)(chunk.labels) for chunk in chunks]
+    return Classes.of_mixed(structure, *cluster.compute(lazy, "y"))
 
 
 def surveyed_columns(X: Any, cluster: Cluster) -> Columns:
@@ -50,15 +58,15 @@ def surveyed_columns(X: Any, cluster: Cluster) -> Columns:
 def surveyed_class_weights(
     class_weight: Any, classes: Classes, chunks: Sequence[Chunk], cluster: Cluster
 ) -> FloatArray:
-    """Return what the weight of a row is multiplied by, for its class, (classes,)."""
-    every = np.arange(len(classes.labels))
+    """Return what the weight of a row is multiplied by, for the code of its label, (codes,)."""
+    every = np.arange(classes.n_codes)
     if not isinstance(class_weight, str):
-        return row_weights(None, class_weight, every, classes.labels)
+        return row_weights(None, class_weight, every, classes)
     of_all = shared(classes)
     found = cluster.compute([chunk.apply(_totals, of_all) for chunk in chunks], "y")
     totals: FloatArray = np.sum(found, axis=0)
-    # As if each class were one row that has all its weight.
-    weighted = row_weights(totals, class_weight, every, classes.labels)
+    # As if each code were one row that has all its weight.
+    weighted = row_weights(totals, class_weight, every, classes)
     class_weights: FloatArray = np.ones(len(every))
     return np.divide(weighted, totals, out=class_weights, where=totals > 0)
 
@@ -95,6 +103,11 @@ def _distinct_labels(labels: Any) -> NDArray[Any]:
     return np.unique(column)
 
 
+def _distinct_mixed_labels(labels: Any) -> list[Any]:
+    column = checked_labels(labels, allow_blocks=True)
+    return list({frozenset(y) if isinstance(y, set) else y for y in column})
+
+
 def _distinct_values(table: Any) -> list[list[Any]]:
     return [table.iloc[:, j].dropna().unique().tolist() for j in range(table.shape[1])]
 
@@ -109,8 +122,8 @@ def _categories(empty: Any, values: list[Any]) -> tuple[Any, ...] | None:
 
 
 def _totals(_table: Any, labels: Any, weights: Any, classes: Classes) -> FloatArray:
-    codes = classes.encode(column_or_1d(labels))
-    return class_totals(codes, checked_weights(weights, len(codes)), len(classes.labels))
+    codes = classes.encode(label_column(labels, classes))
+    return code_totals(codes, checked_weights(weights, len(codes)), classes.n_codes)
 
 
 def _some_rows(table: Any, labels: Any, weights: Any, places: IndexArray) -> tuple[Any, Any, Any]:

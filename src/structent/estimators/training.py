@@ -13,6 +13,7 @@ from structent.errors import StructentError
 from structent.estimators.classes import Structure
 from structent.estimators.rows import TrainingRows
 from structent.estimators.table import FloatTable
+from structent.structure.targets import Targets
 
 # Called after every round with its number and the log loss of the validation rows, if any.
 OnRound: TypeAlias = Callable[[int, float | None], None]
@@ -85,6 +86,8 @@ class Training:
         The margins that training starts from, (classes,).
     is_categorical
         Whether each column of the features holds the codes of categories.
+    targets
+        What codes of labels beyond the classes mean; None where all labels are classes.
     """
 
     rows: TrainingRows
@@ -97,6 +100,7 @@ class Training:
     seed: int
     n_threads: int
     on_round: OnRound
+    targets: Targets | None = None
 
     @property
     def n_classes(self) -> int:

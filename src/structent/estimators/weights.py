@@ -13,10 +13,9 @@ from sklearn.utils.validation import _check_sample_weight
 
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructureError
-from structent.estimators.classes import Structure, checked_structure
+from structent.estimators.classes import Classes, Structure, checked_structure
 from structent.estimators.folds import dealt_folds
 from structent.structure import RandomPartition
-from structent.structure.labels import class_indices
 
 Array: TypeAlias = NDArray[Any]
 
@@ -35,9 +34,10 @@ def chosen_structure(
 
     ``"auto"`` tries the singleton weights 1, .7, .4 and .1 by 3-fold cross-validation on the rows
     given, and takes the one of least held-out log loss. That is plain log loss, whatever the
-    structure, so that a wrong one loses to none at all where there are rows enough to tell: with
-    few rows any structure may be taken, since it also acts as a penalty. It costs 12 more fits, of
-    clones of the estimator, all with the same ``random_state``.
+    structure (for a coarse label, that of its set of classes), so that a wrong one loses to none at
+    all where there are rows enough to tell: with few rows any structure may be taken, since it also
+    acts as a penalty. It costs 12 more fits, of clones of the estimator, all with the same
+    ``random_state``.
 
     Parameters
     ----------
@@ -93,13 +93,17 @@ def _cross_validated(
         features = features.tocsr()  # not every sparse format can be indexed
     weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
     random_state = check_random_state(estimator.random_state)
-    codes = class_indices(y, structure.classes)  # a label outside the structure costs no fit
+    of_labels = Classes.of_mixed if getattr(estimator, "allow_blocks", False) else Classes.of
+    classes = of_labels(structure, y)
+    codes = classes.encode(y)  # a label outside the structure costs no fit
     folds = _folds(codes, np.flatnonzero(weights), random_state)
     seed = int(random_state.randint(2**31 - 1))
     losses = []
     for candidate in candidates:
         model = clone(estimator).set_params(structure=candidate, weights=None, random_state=seed)
-        losses.append(sum(_held_out_loss(model, features, y, weights, *fold) for fold in folds))
+        losses.append(
+            sum(_held_out_loss(model, features, y, classes, weights, *fold) for fold in folds)
+        )
     return candidates[int(np.argmin(losses))]
 
 
@@ -128,13 +132,13 @@ def _folds(
 
 
 def _held_out_loss(
-    model: Any, features: Any, y: Array, weights: FloatArray, train: Array, held_out: Array
-) -> float:
+    model: Any, features: Any, y: Array, classes: Classes, weights: FloatArray, train: Array,
+    held_out: Array,
+) -> float:  # fmt: skip
     """Return the sum of the log losses of the rows held out, times their weights."""
     model.fit(_safe_indexing(features, train), y[train], sample_weight=weights[train])
     proba = model.predict_proba(_safe_indexing(features, held_out))
-    columns = class_indices(y[held_out], tuple(model.classes_.tolist()))
-    of_label = proba[np.arange(len(columns)), columns]
+    of_label = classes.probability_of(proba, classes.encode(y[held_out]))
     # A probability that underflowed to 0 must not make the losses of all candidates infinite.
     losses = -np.log(np.maximum(of_label, np.finfo(of_label.dtype).tiny))
     return float(losses @ weights[held_out])

@@ -1,80 +1,122 @@
 """What coarse targets compile to: rows that are known to be in a set of classes, and no more.
 
 For a set C the loss is ``-sum_t w_t log Q(A_t(C))``, where A_t(C) is the block of partition t that
-holds C if one does, else C itself. In the partitions that hold it, C is as good as its first class:
-their blocks are the same. So a coarse row is a row of that class, with weights of its own that are
-0 where C is cut, and one more term for C itself, whose weight is that of the singletons and of all
-partitions that cut it.
+holds C if one does, else C itself. So it is the ordinary loss of any class of C under a structure
+of C's own: partitions that hold C stay as they are, and all others, the singletons among them,
+become the one partition {C, the rest} with their weights together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from structent._typing import FloatArray, IntArray
+from structent.kernels.layout import Layout
 
-if TYPE_CHECKING:
-    from structent.kernels.layout import Layout
+# Numbers in the layouts that are kept: beyond them they are made anew, for want of memory.
+_KEPT = 2**25
 
 
 @dataclass(frozen=True, eq=False)
-class CoarseSets:
-    """Sets of classes beside a layout: code ``n_classes + s`` of a row means set s.
+class CoarseLayouts:
+    """A layout for each set of classes: code ``n_classes + s`` of a row means set s.
+
+    Layouts are made when their set is met for the first time, since a table holds every block of a
+    structure, and rows are labelled by few of them.
 
     Attributes
     ----------
-    first_class
-        The first class of each set, (sets,).
-    weights
-        The weight of each partition of the layout for each set, (sets, partitions): the layout's
-        own, and 0 where the partition cuts the set.
-    own_weight
-        The weight of the set by itself, (sets,).
-    start, members
-        The classes of set s are ``members[start[s]:start[s + 1]]``, in ascending order.
+    layout
+        The layout of the structure.
+    sets
+        The indices of the classes of each set, in ascending order.
     """
 
-    first_class: IntArray
-    weights: FloatArray
-    own_weight: FloatArray
-    start: IntArray
-    members: IntArray
+    layout: Layout
+    sets: tuple[tuple[int, ...], ...]
+    _made: dict[int, Layout] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, layout: Layout, sets: Sequence[Sequence[int]]) -> CoarseSets:
+    def of(cls, layout: Layout, sets: Sequence[Sequence[int]]) -> CoarseLayouts:
         """Return the sets, each of the indices of its classes in ascending order, compiled.
-
-        A set of all classes says nothing: all its weights are 0.
 
         Examples
         --------
         >>> from structent import hierarchy
-        >>> from structent.kernels.layout import Layout
         >>> paths = {"oak": ("tree",), "elm": ("tree",), "rose": ("flower",), "daisy": ("flower",)}
-        >>> coarse = CoarseSets.of(Layout.of(hierarchy(paths)), [(0, 1), (1, 2)])
-        >>> coarse.weights.tolist(), coarse.own_weight.tolist()  # a tree; an elm or a rose
-        ([[0.5], [0.0]], [0.5, 1.0])
+        >>> plants = hierarchy(paths, weights=[0.75, 0.25])  # of trees and flowers, of the classes
+        >>> coarse = CoarseLayouts.of(Layout.of(plants), [(0, 1), (1, 2), (0, 1, 2, 3)])
+        >>> a_tree, elm_or_rose, a_plant = (coarse.layout_of(s) for s in range(3))
+        >>> a_tree.block_of.tolist(), a_tree.weights.tolist()
+        ([[0, 0, 1, 1]], [1.0])
+        >>> elm_or_rose.block_of.tolist(), elm_or_rose.weights.tolist()
+        ([[0, 1, 1, 0]], [1.0])
+        >>> a_plant.n_partitions  # a set of all classes says nothing
+        0
         """
-        sizes = np.array([len(each) for each in sets], dtype=np.int32)
-        start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-        members = np.array([c for each in sets for c in each], dtype=np.int32)
-        if len(sizes) == 0:
-            empty = np.zeros((0, layout.n_partitions))
-            return cls(members, empty, np.zeros(0), start, members)
-        block_of = layout.block_of[:, members]  # (partitions, members)
-        least = np.minimum.reduceat(block_of, start[:-1], axis=1)
-        holds = least == np.maximum.reduceat(block_of, start[:-1], axis=1)
-        says_something = sizes < layout.n_classes
-        weights = np.where(holds.T, layout.weights, 0.0)
-        cut = np.where(holds.T, 0.0, layout.weights).sum(axis=1)
-        own_weight = (layout.singleton_weight + cut) * says_something
-        return cls(members[start[:-1]], weights, own_weight, start, members)
+        return cls(layout, tuple(map(tuple, sets)))
 
     @property
     def n_sets(self) -> int:
         """How many sets there are."""
-        return len(self.first_class)
+        return len(self.sets)
+
+    def layout_of(self, s: int) -> Layout:
+        """Return the layout under which a row of set s is a row of any class of the set."""
+        made = self._made.get(s)
+        if made is None:
+            made = self._layout_of(self.sets[s])
+            if len(self._made) * (self.layout.block_of.size + self.layout.n_classes) > _KEPT:
+                self._made.clear()
+            self._made[s] = made
+        return made
+
+    def weights_of_sets(self, class_weights: FloatArray) -> FloatArray:
+        """Return the weight of a row of each set, (sets,): the mean of its classes' weights.
+
+        Which class the row is of is not known, and neither is how often each occurs; where the
+        classes of a set weigh the same, the row weighs what it would if its class were known.
+        """
+        means = [class_weights[list(members)].mean() for members in self.sets]
+        return np.array(means, dtype=class_weights.dtype)
+
+    @cached_property
+    def _block_of(self) -> IntArray:
+        """The block of each class, numbered from 0 in each partition."""
+        block_of = self.layout.block_of
+        first: IntArray = block_of.min(axis=1, keepdims=True, initial=2**31 - 1)
+        return block_of - first
+
+    def _layout_of(self, members: tuple[int, ...]) -> Layout:
+        if len(members) == 1:
+            return self.layout
+        own = self._block_of[:, list(members)]  # (partitions, members)
+        holds = (own == own[:, :1]).all(axis=1)
+        weights = self.layout.weights
+        is_outside = np.ones(self.layout.n_classes, dtype=np.int32)
+        is_outside[list(members)] = 0
+        # Numbered by the first class as all blocks are, so that equal partitions are pooled.
+        set_or_rest = is_outside ^ is_outside[0]
+        return Layout.from_arrays(
+            np.concatenate([self._block_of[holds], set_or_rest[None]]),
+            np.append(weights[holds], self.layout.singleton_weight + weights[~holds].sum()),
+        )
+
+
+def members_of_sets(sets: Sequence[Sequence[int]], n_classes: int) -> NDArray[np.bool_]:
+    """Return which classes each set holds, (sets, classes): what adapters look up row by row.
+
+    Examples
+    --------
+    >>> members_of_sets([(0, 2), (1, 2)], 3).astype(int).tolist()
+    [[1, 0, 1], [0, 1, 1]]
+    """
+    members = np.zeros((len(sets), n_classes), dtype=bool)
+    for s, classes in enumerate(sets):
+        members[s, list(classes)] = True
+    return members

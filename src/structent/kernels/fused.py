@@ -5,7 +5,7 @@ Little is done here, and that at once: for a small batch it takes as long as the
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from structent.errors import LabelError
 from structent.kernels import cpu
+from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.labels import prepare_rows
 from structent.kernels.layout import Layout
 
@@ -33,7 +34,7 @@ class Losses(NamedTuple):
     total_weight: float
 
 
-def loss_and_gradient(
+def loss_and_gradient(  # noqa: PLR0913  plain arrays, not an object of them
     logits: Array,
     targets: Array,
     layout: Layout,
@@ -43,6 +44,7 @@ def loss_and_gradient(
     ignored: int = -1,
     of_mean: bool = False,
     n_threads: int = 1,
+    coarse: CoarseLayouts | None = None,
 ) -> Losses:
     """Return the losses, and write the gradient of each (of their mean if asked for) unless None.
 
@@ -53,26 +55,26 @@ def loss_and_gradient(
     targets
         The class of each row, or pixel, as int64, flat; ``ignored`` where it has none.
     class_weights
-        One weight a class, all 1 if None.
+        One weight a class, all 1 if None; a set weighs what its classes do on average.
+    coarse
+        The sets of classes that targets from ``n_classes`` on mean; none if None.
     """
-    dtype, n_rows = logits.dtype, targets.size
+    dtype, n_rows, n_codes = logits.dtype, targets.size, layout.n_classes
     labels, weights = np.empty(n_rows, dtype=np.int64), np.empty(n_rows, dtype=dtype)
     none = _NONE[dtype]
-    total_weight, wrong = prepare_rows(
-        targets,
-        none if class_weights is None else class_weights,
-        ignored,
-        layout.n_classes,
-        labels,
-        weights,
-    )
+    code_weights = none if class_weights is None else class_weights
+    if coarse is not None:
+        n_codes += coarse.n_sets
+        if class_weights is not None:
+            code_weights = np.append(class_weights, coarse.weights_of_sets(class_weights))
+    total_weight, wrong = prepare_rows(targets, code_weights, ignored, n_codes, labels, weights)
     if wrong >= 0:
         raise LabelError(
-            f"labels must be between 0 and {layout.n_classes - 1}, got {targets[wrong]} "
-            f"in row {wrong}"
+            f"labels must be between 0 and {n_codes - 1}, got {targets[wrong]} in row {wrong}"
         )
     losses = np.empty(n_rows, dtype=dtype)
-    total = _visit(
+    visit = _visit if coarse is None else partial(_visit_with_sets, coarse)
+    total = visit(
         logits, labels, weights, 1.0 / total_weight if of_mean and total_weight > 0 else 1.0,
         layout, losses, none if gradient is None else gradient.reshape(-1), none,
         cpu.NO_CURVATURE, n_threads,
@@ -91,9 +93,14 @@ def gradient_and_curvature(  # noqa: PLR0913  plain arrays, not an object of the
     hessian: Array,
     losses: Array,
     n_threads: int = 1,
+    coarse: CoarseLayouts | None = None,
 ) -> None:
-    """Write gradient and curvature of each row for a booster, (n, classes) each, and its loss."""
-    _visit(
+    """Write gradient and curvature of each row for a booster, (n, classes) each, and its loss.
+
+    Labels from ``n_classes`` on mean the sets of ``coarse``.
+    """
+    visit = _visit if coarse is None else partial(_visit_with_sets, coarse)
+    visit(
         logits, labels, row_weights, 1.0, layout, losses,
         gradient.reshape(-1), hessian.reshape(-1), CURVATURES[curvature], n_threads,
     )  # fmt: skip
@@ -120,6 +127,44 @@ def _visit(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
         pool.submit(cpu.visit_rows, *arguments, *bounds[p : p + 2]) for p in range(1, n_parts)
     ]
     return cpu.visit_rows(*arguments, *bounds[:2]) + sum(other.result() for other in others)
+
+
+def _visit_with_sets(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
+    coarse: CoarseLayouts, logits: Array, codes: Array, row_weights: Array, scale: float,
+    layout: Layout, losses: Array, gradient: Array, hessian: Array, curvature: int, n_threads: int,
+) -> float:  # fmt: skip
+    """Visit the rows of classes where they are, and those of each set gathered."""
+    n_classes = layout.n_classes
+    labels = np.where(codes < n_classes, codes, -1)
+    total = _visit(
+        logits, labels, row_weights, scale, layout, losses, gradient, hessian, curvature, n_threads
+    )
+    rows = np.flatnonzero(codes >= n_classes)
+    if not len(rows):
+        return total
+    rows = rows[np.argsort(codes[rows], kind="stable")]
+    n_pixels = codes.size // logits.shape[0]
+    shape = (-1, n_classes, n_pixels)
+    for of_set in np.split(rows, np.flatnonzero(np.diff(codes[rows])) + 1):
+        s = int(codes[of_set[0]]) - n_classes
+        at = (of_set // n_pixels, slice(None), of_set % n_pixels)
+        taken = logits.reshape(shape)[at]  # (rows of the set, classes)
+        members = np.array(coarse.sets[s])
+        # Any class of the set has its loss; but an impossible one would be 0 times infinity.
+        likeliest = members[taken[:, members].argmax(axis=1)]
+        own_losses = np.empty(len(of_set), dtype=losses.dtype)
+        own_gradient, own_hessian = (
+            np.empty(taken.size if out.size else 0, dtype=out.dtype) for out in (gradient, hessian)
+        )
+        total += _visit(
+            taken, likeliest, row_weights[of_set], scale, coarse.layout_of(s),
+            own_losses, own_gradient, own_hessian, curvature, n_threads,
+        )  # fmt: skip
+        losses[of_set] = own_losses
+        for out, own in ((gradient, own_gradient), (hessian, own_hessian)):
+            if out.size:
+                out.reshape(shape)[at] = own.reshape(taken.shape)
+    return total
 
 
 @lru_cache(maxsize=4)

@@ -10,6 +10,10 @@ and W the sum of the weights (1, unless partitions were left out):
     loss(y)      = sum_t w_t * [ logsumexp(logits) - logsumexp(logits over B_t(y)) ]
     gradient_j   = W q_j - sum_t w_t * 1[j in B_t(y)] * r_tj          r_tj = q_j / Q(B_t(j))
     curvature_j  = W q_j(1 - q_j) - sum_t w_t * 1[j in B_t(y)] * r_tj(1 - r_tj)
+
+A row may be known to be in a set C of classes, and no more. In place of B_t(y) it has A_t(C): the
+block of partition t that holds C if one does, else C itself. Labels are then codes, and ``members``
+(codes, classes) says which classes each code stands for. Of a set of one class, A_t is B_t.
 """
 
 from types import ModuleType
@@ -19,11 +23,13 @@ Array = Any  # an array of the namespace xp
 
 
 def structured_cross_entropy_from_logits(
-    logits: Array, labels: Array, block_of: Array, weights: Array, *, xp: ModuleType
-) -> Array:
+    logits: Array, labels: Array, block_of: Array, weights: Array, *,
+    xp: ModuleType, members: Array | None = None,
+) -> Array:  # fmt: skip
     """Loss of each row, (n,)."""
     logits = _from_largest(logits, xp=xp)
-    inside = xp.where(_in_true_block(labels, block_of, xp=xp), logits[None], -float("inf"))
+    in_true_block = _in_true_block(labels, block_of, members, xp=xp)
+    inside = xp.where(in_true_block, logits[None], -float("inf"))
     log_block = _logsumexp(inside, axis=2, xp=xp)[:, :, 0]  # (partitions, n)
     log_all = _logsumexp(logits, axis=1, xp=xp)[:, 0]  # (n,)
     return xp.sum(weights[:, None] * (log_all[None] - log_block), axis=0)
@@ -38,26 +44,29 @@ def structured_cross_entropy_of_targets(
     """
     logits = _from_largest(logits, xp=xp)
     log_q = logits[None] - _logsumexp(logits, axis=1, xp=xp)[None]
-    log_block_q = log_q - _log_share_of_block(logits, block_of, xp=xp)  # (partitions, n, classes)
+    # (partitions, n, classes)
+    log_block_q = log_q - _log_share_of_block(logits, _same_block(block_of), xp=xp)
     surprise = -xp.sum(weights[:, None, None] * log_block_q, axis=0)
     # A class with no target counts nothing, even where its loss is infinite.
     return xp.sum(xp.where(targets == 0, xp.zeros_like(surprise), targets * surprise), axis=1)
 
 
 def gradient_from_logits(
-    logits: Array, labels: Array, block_of: Array, weights: Array, *, xp: ModuleType
-) -> Array:
+    logits: Array, labels: Array, block_of: Array, weights: Array, *,
+    xp: ModuleType, members: Array | None = None,
+) -> Array:  # fmt: skip
     """Gradient of the loss of each row, (n, classes)."""
     q = _softmax(logits, xp=xp)
-    share = _share_of_true_block(logits, labels, block_of, xp=xp)
+    share = _share_of_true_block(logits, labels, block_of, members, xp=xp)
     return xp.sum(weights) * q - xp.sum(weights[:, None, None] * share, axis=0)
 
 
 def exact_curvature(
-    logits: Array, labels: Array, block_of: Array, weights: Array, *, xp: ModuleType
-) -> Array:
+    logits: Array, labels: Array, block_of: Array, weights: Array, *,
+    xp: ModuleType, members: Array | None = None,
+) -> Array:  # fmt: skip
     """Second derivative of the loss by each logit, (n, classes): negative where it pleases."""
-    share = _share_of_true_block(logits, labels, block_of, xp=xp)
+    share = _share_of_true_block(logits, labels, block_of, members, xp=xp)
     inside = xp.sum(weights[:, None, None] * share * (1 - share), axis=0)
     return bound_curvature(logits, weights, xp=xp) - inside
 
@@ -73,16 +82,31 @@ def fisher_curvature(logits: Array, block_of: Array, weights: Array, *, xp: Modu
 
     sum_t w_t q_j^2 (1 - Q(B_t(j))) / Q(B_t(j))
     """
-    q = _softmax(logits, xp=xp)
-    share = xp.exp(_log_share_of_block(logits, block_of, xp=xp))  # q_j / Q(B_t(j))
-    return xp.sum(weights[:, None, None] * q[None] * (share - q[None]), axis=0)
+    return _mean_curvature(logits, _same_block(block_of), weights, xp=xp)
+
+
+def fisher_curvature_of_codes(
+    logits: Array, labels: Array, block_of: Array, weights: Array, *,
+    xp: ModuleType, members: Array,
+) -> Array:  # fmt: skip
+    """Mean of the exact curvature over what the row could have been told instead, (n, classes).
+
+    Of a set C that is: the other blocks of the partitions that hold C, and "not C" of those that
+    cut it.
+    """
+    is_member, _, is_cut = _blocks_of_sets(labels, block_of, members, xp=xp)
+    same_side = is_member[None, :, :, None] == is_member[None, :, None, :]
+    together = xp.where(is_cut[..., None], same_side, _same_block(block_of))
+    return _mean_curvature(logits, together, weights, xp=xp)
 
 
 def gradient_magnitude(
-    logits: Array, labels: Array, block_of: Array, weights: Array, *, xp: ModuleType
-) -> Array:
+    logits: Array, labels: Array, block_of: Array, weights: Array, *,
+    xp: ModuleType, members: Array | None = None,
+) -> Array:  # fmt: skip
     """Absolute gradient as a curvature, which bounds every leaf value by 1, (n, classes)."""
-    return xp.abs(gradient_from_logits(logits, labels, block_of, weights, xp=xp))
+    gradient = gradient_from_logits(logits, labels, block_of, weights, xp=xp, members=members)
+    return xp.abs(gradient)
 
 
 def _from_largest(logits: Array, *, xp: ModuleType) -> Array:
@@ -90,22 +114,53 @@ def _from_largest(logits: Array, *, xp: ModuleType) -> Array:
     return logits - xp.max(logits, axis=1, keepdims=True)
 
 
-def _in_true_block(labels: Array, block_of: Array, *, xp: ModuleType) -> Array:
+def _in_true_block(
+    labels: Array, block_of: Array, members: Array | None, *, xp: ModuleType
+) -> Array:
+    """Whether a class is in B_t(y), or in A_t(C) of a set, (partitions, n, classes)."""
+    if members is not None:
+        is_member, holds_set, is_cut = _blocks_of_sets(labels, block_of, members, xp=xp)
+        return xp.where(is_cut, is_member[None], holds_set)
     true_block = xp.take(block_of, labels, axis=1)  # (partitions, n)
-    return true_block[:, :, None] == block_of[:, None, :]  # (partitions, n, classes)
+    return true_block[:, :, None] == block_of[:, None, :]
 
 
-def _share_of_true_block(logits: Array, labels: Array, block_of: Array, *, xp: ModuleType) -> Array:
+def _blocks_of_sets(
+    labels: Array, block_of: Array, members: Array, *, xp: ModuleType
+) -> tuple[Array, Array, Array]:
+    """Whether a class is in the row's set, whether its block holds the set, and whether none does.
+
+    Shapes: (n, classes), (partitions, n, classes) and (partitions, n, 1).
+    """
+    is_member = xp.take(members, labels, axis=0)
+    with_all = _same_block(block_of) | ~is_member[None, :, None, :]
+    holds_set = xp.all(with_all, axis=3)
+    return is_member, holds_set, ~xp.any(holds_set, axis=2, keepdims=True)
+
+
+def _share_of_true_block(
+    logits: Array, labels: Array, block_of: Array, members: Array | None, *, xp: ModuleType
+) -> Array:
     """What each class has of the probability of the true block: r_tj, and 0 outside of it."""
-    inside = xp.where(_in_true_block(labels, block_of, xp=xp), logits[None], -float("inf"))
-    return _softmax(inside, xp=xp)
+    in_true_block = _in_true_block(labels, block_of, members, xp=xp)
+    return _softmax(xp.where(in_true_block, logits[None], -float("inf")), xp=xp)
 
 
-def _log_share_of_block(logits: Array, block_of: Array, *, xp: ModuleType) -> Array:
+def _same_block(block_of: Array) -> Array:
+    """Whether two classes are in one block, (partitions, 1, classes, classes)."""
+    return block_of[:, None, :, None] == block_of[:, None, None, :]
+
+
+def _log_share_of_block(logits: Array, together: Array, *, xp: ModuleType) -> Array:
     """Logarithm of r_tj for every class and its own block, (partitions, n, classes)."""
-    together = block_of[:, None, :, None] == block_of[:, None, None, :]
     inside = xp.where(together, logits[None, :, None, :], -float("inf"))
     return logits[None] - _logsumexp(inside, axis=3, xp=xp)[:, :, :, 0]
+
+
+def _mean_curvature(logits: Array, together: Array, weights: Array, *, xp: ModuleType) -> Array:
+    q = _softmax(logits, xp=xp)
+    share = xp.exp(_log_share_of_block(logits, together, xp=xp))  # q_j / Q(B_t(j))
+    return xp.sum(weights[:, None, None] * q[None] * (share - q[None]), axis=0)
 
 
 def _softmax(logits: Array, *, xp: ModuleType) -> Array:

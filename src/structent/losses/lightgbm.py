@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from structent._optional import load_optional
-from structent.losses.rounds import FloatRows, MeanLoss, Rounds, Rows
-from structent.structure import PartitionSampler, RandomPartition
+from structent.losses.rounds import FloatRows, MeanLoss, Rounds
+from structent.structure import PartitionSampler, RandomPartition, Targets
 
 lightgbm = load_optional("lightgbm", extra="lightgbm", purpose="The structured loss for LightGBM")
 
@@ -19,6 +19,7 @@ def structured_objective(
     curvature: str = "gradient",
     first_round: int = 0,
     n_threads: int | None = None,
+    targets: Targets | None = None,
 ) -> StructuredObjective:
     """Return the structured loss as an objective for LightGBM.
 
@@ -42,6 +43,9 @@ def structured_objective(
         The number of rounds that were trained before, where training is continued.
     n_threads
         How many threads to use, all that the process may have if None.
+    targets
+        Where rows are labelled by classes, blocks or sets of classes: what
+        ``structure.encode(labels, allow_blocks=True)`` gave. Labels are then its codes.
 
     Examples
     --------
@@ -56,7 +60,7 @@ def structured_objective(
     >>> bool((booster.predict(labels[:, None]).argmax(axis=1) == labels).all())
     True
     """
-    return StructuredObjective(structure, curvature, first_round, n_threads)
+    return StructuredObjective(structure, curvature, first_round, n_threads, targets)
 
 
 class StructuredObjective:
@@ -71,14 +75,16 @@ class StructuredObjective:
         curvature: str,
         first_round: int,
         n_threads: int | None,
+        targets: Targets | None = None,
     ) -> None:
-        self._arguments = (structure, curvature, first_round, n_threads)
+        self._arguments = (structure, curvature, first_round, n_threads, targets)
         self._rounds = Rounds(
             structure,
             curvature=curvature,
             native_factor=lambda k: k / max(k - 1, 1),
             first_round=first_round,
             n_threads=n_threads,
+            targets=targets,
         )
         self._margins = np.empty((0, 0), dtype=np.float32)
         self._n_calls = 0
@@ -94,7 +100,7 @@ class StructuredObjective:
         if isinstance(second, lightgbm.Dataset):
             margins, rows = first, self._rounds.rows_of(second)
         else:
-            margins, rows = second, Rows.of(first, weight, self._rounds.n_classes)
+            margins, rows = second, self._rounds.rows(first, weight)
         if self._margins.shape != margins.shape:
             self._margins = np.empty(margins.shape, dtype=np.float32)
         # LightGBM holds float64, class after class.
@@ -106,8 +112,12 @@ class StructuredObjective:
         return (StructuredObjective, self._arguments)
 
 
-def structured_metric(structure: RandomPartition) -> StructuredMetric:
+def structured_metric(
+    structure: RandomPartition, *, targets: Targets | None = None
+) -> StructuredMetric:
     """Return the structured cross-entropy of margins as ``feval`` for ``lightgbm.train``.
+
+    ``targets`` are those of the objective.
 
     Examples
     --------
@@ -117,14 +127,14 @@ def structured_metric(structure: RandomPartition) -> StructuredMetric:
     >>> structured_metric(trivial(["a", "b"]))(np.zeros((2, 2)), data)
     ('structured-log-loss', 0.6931471805599453, False)
     """
-    return StructuredMetric(structure)
+    return StructuredMetric(structure, targets)
 
 
 class StructuredMetric:
     """The metric that :func:`structured_metric` returns."""
 
-    def __init__(self, structure: RandomPartition) -> None:
-        self._mean_loss = MeanLoss(structure)
+    def __init__(self, structure: RandomPartition, targets: Targets | None = None) -> None:
+        self._mean_loss = MeanLoss(structure, targets)
 
     def __call__(self, margins: Any, data: Any) -> tuple[str, float, bool]:
         """Return the name of the metric, its value, and whether more is better."""

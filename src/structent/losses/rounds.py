@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from structent.errors import LabelError, StructureError
 from structent.kernels import fused
+from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.layout import Layout
-from structent.structure import PartitionSampler, RandomPartition
+from structent.structure import PartitionSampler, RandomPartition, Targets
+from structent.structure.targets import checked_targets
 
 FloatRows: TypeAlias = NDArray[np.float32]
 
@@ -27,16 +29,19 @@ class Rows(NamedTuple):
     weights: FloatRows
 
     @classmethod
-    def of(cls, labels: NDArray[Any], weights: NDArray[Any] | None, n_classes: int) -> Rows:
-        """Return the rows of a booster's data, which holds class indices as floats."""
+    def of(
+        cls, labels: NDArray[Any], weights: NDArray[Any] | None, n_classes: int, n_sets: int = 0
+    ) -> Rows:
+        """Return the rows of a booster's data, which holds class indices and codes as floats."""
         given = np.asarray(labels)
         # Compared before the conversion, which NaN would not survive.
-        is_class = (given >= 0) & (given < n_classes) & (given == np.floor(given))
-        wrong = np.flatnonzero(~is_class)
+        is_code = (given >= 0) & (given < n_classes + n_sets) & (given == np.floor(given))
+        wrong = np.flatnonzero(~is_code)
         if len(wrong):
+            kind, how = ("codes", ", allow_blocks=True") if n_sets else ("class indices", "")
             raise LabelError(
-                f"labels must be class indices between 0 and {n_classes - 1}, got "
-                f"{given[wrong[0]]} in row {wrong[0]}; structure.encode(labels) gives them"
+                f"labels must be {kind} between 0 and {n_classes + n_sets - 1}, got "
+                f"{given[wrong[0]]} in row {wrong[0]}; structure.encode(labels{how}) gives them"
             )
         as_index = given.astype(np.int64)
         if weights is None or len(weights) == 0:
@@ -59,6 +64,8 @@ class Rounds:
         The number of the first round, where training goes on from an earlier one.
     n_threads
         How many threads to use, all that the process may have if None.
+    targets
+        The table of the codes that mean sets of classes, None where all labels are classes.
     """
 
     def __init__(
@@ -69,6 +76,7 @@ class Rounds:
         native_factor: Callable[[int], float],
         first_round: int,
         n_threads: int | None,
+        targets: Targets | None,
     ) -> None:
         if not isinstance(structure, RandomPartition | PartitionSampler):
             raise StructureError(
@@ -84,7 +92,10 @@ class Rounds:
         self.first_round = first_round
         self.n_threads = available_threads() if n_threads is None else n_threads
         self._native_factor = np.float32(native_factor(self.n_classes))
-        self._layout = Layout.of(structure) if isinstance(structure, RandomPartition) else None
+        self._sets = _sets_of(targets, structure)
+        self._compiled = None
+        if isinstance(structure, RandomPartition):
+            self._compiled = _compiled(structure, self._sets)
         self._gradient = self._hessian = np.empty((0, 0), dtype=np.float32)
         self._losses = np.empty(0, dtype=np.float32)
         self._data: Callable[[], Any] | None = None
@@ -93,9 +104,13 @@ class Rounds:
     def rows_of(self, data: Any) -> Rows:
         """Return labels and weights of a DMatrix or Dataset, read once for all rounds."""
         if self._rows is None or self._data is None or self._data() is not data:
-            self._rows = Rows.of(data.get_label(), data.get_weight(), self.n_classes)
+            self._rows = self.rows(data.get_label(), data.get_weight())
             self._data = weakref.ref(data)
         return self._rows
+
+    def rows(self, labels: NDArray[Any], weights: NDArray[Any] | None) -> Rows:
+        """Return labels and weights as the kernel takes them."""
+        return Rows.of(labels, weights, self.n_classes, len(self._sets))
 
     def structure_of(self, iteration: int) -> RandomPartition:
         """Return the structure of a round."""
@@ -116,15 +131,17 @@ class Rounds:
             self._gradient, self._hessian = np.empty_like(margins), np.empty_like(margins)
             self._losses = np.empty(len(margins), dtype=np.float32)
         is_native = self.curvature == "native"
+        layout, coarse = self._compiled or _compiled(self.structure_of(iteration), self._sets)
         fused.gradient_and_curvature(
             margins,
             *rows,
-            self._layout or Layout.of(self.structure_of(iteration)),
+            layout,
             curvature="bound" if is_native else self.curvature,
             gradient=self._gradient,
             hessian=self._hessian,
             losses=self._losses,
             n_threads=self.n_threads,
+            coarse=coarse,
         )
         if is_native:
             np.multiply(self._hessian, self._native_factor, out=self._hessian)
@@ -136,22 +153,39 @@ class MeanLoss:
 
     name = "structured-log-loss"
 
-    def __init__(self, structure: RandomPartition) -> None:
+    def __init__(self, structure: RandomPartition, targets: Targets | None) -> None:
         if not isinstance(structure, RandomPartition):
             raise StructureError(
                 "a metric needs one structure for all rounds, a RandomPartition, got "
                 f"{structure!r}; trivial(classes) gives plain log loss"
             )
-        self._structure = structure
+        self._n_classes = structure.n_classes
+        self._sets = _sets_of(targets, structure)
+        self._compiled = _compiled(structure, self._sets)
 
     def __call__(self, margins: NDArray[Any], data: Any) -> float:
         """Return the loss of the rows of a DMatrix or Dataset."""
-        labels, weights = Rows.of(data.get_label(), data.get_weight(), self._structure.n_classes)
-        layout = Layout.of(self._structure)
+        labels, weights = Rows.of(
+            data.get_label(), data.get_weight(), self._n_classes, len(self._sets)
+        )
+        layout, coarse = self._compiled
         losses = fused.loss_and_gradient(
-            np.ascontiguousarray(margins), labels, layout, gradient=None
+            np.ascontiguousarray(margins), labels, layout, gradient=None, coarse=coarse
         )
         return float(np.average(losses.rows, weights=weights))
+
+
+def _sets_of(
+    targets: Targets | None, structure: RandomPartition | PartitionSampler
+) -> tuple[tuple[int, ...], ...]:
+    return () if targets is None else checked_targets(targets, structure.classes).coarse_sets
+
+
+def _compiled(
+    structure: RandomPartition, sets: tuple[tuple[int, ...], ...]
+) -> tuple[Layout, CoarseLayouts | None]:
+    layout = Layout.of(structure)
+    return layout, CoarseLayouts.of(layout, sets) if sets else None
 
 
 def available_threads() -> int:

@@ -8,8 +8,8 @@ import numpy as np
 
 from structent._optional import load_optional
 from structent.errors import StructureError
-from structent.losses.rounds import FloatRows, MeanLoss, Rounds, Rows
-from structent.structure import PartitionSampler, RandomPartition
+from structent.losses.rounds import FloatRows, MeanLoss, Rounds
+from structent.structure import PartitionSampler, RandomPartition, Targets
 
 xgboost = load_optional("xgboost", extra="xgboost", purpose="The structured loss for XGBoost")
 
@@ -26,6 +26,7 @@ def structured_objective(
     split_seed: int = 0,
     first_round: int = 0,
     n_threads: int | None = None,
+    targets: Targets | None = None,
 ) -> StructuredObjective:
     """Return the structured loss as an objective for XGBoost.
 
@@ -54,6 +55,11 @@ def structured_objective(
         The number of rounds that were trained before, where training is continued.
     n_threads
         How many threads to use, all that the process may have if None.
+    targets
+        Where rows are labelled by classes, blocks or sets of classes: what
+        ``structure.encode(labels, allow_blocks=True)`` gave. Labels are then its codes.
+        XGBoost's own metrics know classes alone: set ``disable_default_eval_metric`` and give
+        :func:`structured_metric`.
 
     Examples
     --------
@@ -68,7 +74,7 @@ def structured_objective(
     True
     """
     return StructuredObjective(
-        structure, curvature, split_structure, split_seed, first_round, n_threads
+        structure, curvature, split_structure, split_seed, first_round, n_threads, targets
     )
 
 
@@ -89,9 +95,10 @@ class StructuredObjective(_Base):  # type: ignore[misc]  # a base class that old
         split_seed: int,
         first_round: int,
         n_threads: int | None,
+        targets: Targets | None = None,
     ) -> None:
         self._arguments = (
-            structure, curvature, split_structure, split_seed, first_round, n_threads,
+            structure, curvature, split_structure, split_seed, first_round, n_threads, targets,
         )  # fmt: skip
         self._rounds = Rounds(
             structure,
@@ -99,6 +106,7 @@ class StructuredObjective(_Base):  # type: ignore[misc]  # a base class that old
             native_factor=lambda _: 2.0,
             first_round=first_round,
             n_threads=n_threads,
+            targets=targets,
         )
         self._splits = None
         if split_structure is not None:
@@ -121,7 +129,7 @@ class StructuredObjective(_Base):  # type: ignore[misc]  # a base class that old
             case (margins, xgboost.DMatrix() as data):
                 rows = self._rounds.rows_of(data)
             case (labels, margins):
-                rows = Rows.of(labels, sample_weight, self._rounds.n_classes)
+                rows = self._rounds.rows(labels, sample_weight)
             case _:
                 raise TypeError(f"expected margins and data as XGBoost gives them, got {arguments}")
         self._n_calls += 1
@@ -184,10 +192,13 @@ class SplitSearch:
         return structure.block_of[rng.choice(len(weights), p=weights / weights.sum())]
 
 
-def structured_metric(structure: RandomPartition) -> StructuredMetric:
+def structured_metric(
+    structure: RandomPartition, *, targets: Targets | None = None
+) -> StructuredMetric:
     """Return the structured cross-entropy as ``custom_metric`` for ``xgboost.train``.
 
-    It takes margins, which XGBoost gives it where the objective is a callable too.
+    It takes margins, which XGBoost gives it where the objective is a callable too. ``targets`` are
+    those of the objective.
 
     Examples
     --------
@@ -197,14 +208,14 @@ def structured_metric(structure: RandomPartition) -> StructuredMetric:
     >>> structured_metric(trivial(["a", "b"]))(np.zeros((2, 2)), data)
     ('structured-log-loss', 0.6931471805599453)
     """
-    return StructuredMetric(structure)
+    return StructuredMetric(structure, targets)
 
 
 class StructuredMetric:
     """The metric that :func:`structured_metric` returns."""
 
-    def __init__(self, structure: RandomPartition) -> None:
-        self._mean_loss = MeanLoss(structure)
+    def __init__(self, structure: RandomPartition, targets: Targets | None = None) -> None:
+        self._mean_loss = MeanLoss(structure, targets)
 
     def __call__(self, margins: Any, data: Any) -> tuple[str, float]:
         """Return the name of the metric and its value."""

@@ -2,6 +2,7 @@
 
 from structent.metrics.accuracy import block_accuracy
 from structent.metrics.against_prior import skill
+from structent.metrics.block_proba import block_proba
 from structent.metrics.calibration import calibration_error
 from structent.metrics.distance import average_distance, mistake_severity
 from structent.metrics.log_loss import block_log_loss, structured_log_loss
@@ -15,6 +16,7 @@ __all__ = [
     "average_distance",
     "block_accuracy",
     "block_log_loss",
+    "block_proba",
     "calibration_error",
     "level_report",
     "mistake_severity",

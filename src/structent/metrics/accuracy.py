@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from structent._typing import FloatArray
-from structent.metrics.blocks import at_level, predicted_blocks, weighted_partitions
-from structent.metrics.measure import Measure, mean_of, measured
+from structent.metrics.blocks import at_level, named_blocks, predicted_blocks
+from structent.metrics.judged import mean_of_judged, refuse_if_none
+from structent.metrics.measure import Measure, measured
 from structent.metrics.rows import Rows
 from structent.structure import Partition, RandomPartition
 
@@ -22,6 +23,7 @@ def block_accuracy(
     level: str | None = None,
     sample_weight: ArrayLike | None = None,
     classes: Any = None,
+    allow_blocks: bool = False,
 ) -> float:
     """Share of the rows whose most probable block holds the true class.
 
@@ -35,6 +37,9 @@ def block_accuracy(
     structure, level
         As in :func:`~structent.metrics.block_log_loss`: the mean over the partitions of a level,
         or plain accuracy of the classes where ``level`` is None.
+    allow_blocks
+        As in :func:`~structent.metrics.structured_log_loss`. A coarse row counts in the partitions
+        of which one block holds all that it may be, and is left out of the others.
 
     Examples
     --------
@@ -45,18 +50,16 @@ def block_accuracy(
     >>> block_accuracy(["oak"], [[0.3, 0.3, 0.4]], plants)  # a rose, with .4
     0.0
     """
-    scored = at_level(structure, level)
-    measure = accuracy_measure(scored)
-    return measured([measure], scored.classes, y_true, proba, sample_weight, classes)[0]
+    scored, named = at_level(structure, level), named_blocks(structure, allow_blocks=allow_blocks)
+    measures = [accuracy_measure(scored)]
+    values = measured(measures, scored.classes, y_true, proba, sample_weight, classes, named)
+    return refuse_if_none(values[0])
 
 
 def accuracy_measure(structure: RandomPartition) -> Measure:
     """Return the mean over rows and partitions of whether the predicted block is the true one."""
 
-    def hits(rows: Rows) -> FloatArray:
-        share = np.zeros(len(rows.codes))
-        for weight, partition in weighted_partitions(structure):
-            share += weight * predicted_blocks(rows, partition).is_hit
-        return share
+    def hits(rows: Rows, partition: Partition) -> FloatArray:
+        return predicted_blocks(rows, partition).is_hit.astype(np.float64)
 
-    return mean_of(hits)
+    return mean_of_judged(structure, hits)

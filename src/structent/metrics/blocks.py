@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from structent._typing import FloatArray
+from structent._typing import FloatArray, IndexArray
 from structent.entropy.blocks import Blocks
 from structent.errors import StructureError
 from structent.metrics.rows import Rows, checked_structure
@@ -23,7 +23,7 @@ class PredictedBlocks(NamedTuple):
     confidence
         Its probability, (n,).
     is_hit
-        Whether it holds the true class, (n,).
+        Whether it holds the true class, or all that it may be, (n,).
     """
 
     confidence: FloatArray
@@ -37,10 +37,30 @@ def block_probabilities(proba: FloatArray, partition: Partition) -> FloatArray:
     return Blocks.of(RandomPartition([partition])).coarsened(proba)
 
 
+def true_blocks(rows: Rows, partition: Partition) -> IndexArray:
+    """Return the block that holds the true class, or all that it may be; -1 where none does."""
+    of_sets = [
+        blocks[0] if (blocks == blocks[0]).all() else -1
+        for blocks in (partition.block_of[list(members)] for members in rows.sets)
+    ]
+    of_codes: IndexArray = np.array([*partition.block_of, *of_sets], dtype=np.int64)
+    return of_codes[rows.codes]
+
+
 def probability_of_true_block(rows: Rows, partition: Partition) -> FloatArray:
-    """Return the probability of the block that holds the true class, (n,)."""
+    """Return the probability of the block that holds the true class, (n,).
+
+    Where a row is known to be in a set of classes that no block holds, it is that of the set.
+    """
     coarse = block_probabilities(rows.proba, partition)
-    true: FloatArray = coarse[np.arange(len(coarse)), partition.block_of[rows.codes]]
+    blocks = true_blocks(rows, partition)
+    true: FloatArray = coarse[np.arange(len(coarse)), blocks]
+    n_classes = rows.proba.shape[1]
+    for code in np.unique(rows.codes[blocks < 0]):
+        of_set, members = rows.codes == code, list(rows.sets[code - n_classes])
+        # All classes have probability 1, whatever the sum of a row was rounded to.
+        is_all = len(members) == n_classes
+        true[of_set] = 1.0 if is_all else rows.proba[np.ix_(of_set, members)].sum(axis=1)
     return true
 
 
@@ -48,7 +68,7 @@ def predicted_blocks(rows: Rows, partition: Partition) -> PredictedBlocks:
     """Return the predicted block of each row."""
     coarse = block_probabilities(rows.proba, partition)
     predicted = coarse.argmax(axis=1)
-    is_hit = predicted == partition.block_of[rows.codes]
+    is_hit = predicted == true_blocks(rows, partition)
     return PredictedBlocks(coarse[np.arange(len(coarse)), predicted], is_hit)
 
 
@@ -70,3 +90,12 @@ def at_level(structure: Partition | RandomPartition, level: str | None) -> Rando
         return RandomPartition([structure])
     structure = checked_structure(structure)
     return trivial(structure.classes) if level is None else structure.level(level)
+
+
+def named_blocks(
+    structure: Partition | RandomPartition, *, allow_blocks: bool
+) -> RandomPartition | None:
+    """Return the structure whose blocks labels may name, None where they must be classes."""
+    if not allow_blocks:
+        return None
+    return RandomPartition([structure]) if isinstance(structure, Partition) else structure

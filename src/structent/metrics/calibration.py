@@ -13,9 +13,11 @@ from structent._typing import FloatArray
 from structent.metrics.blocks import (
     PredictedBlocks,
     at_level,
+    named_blocks,
     predicted_blocks,
     weighted_partitions,
 )
+from structent.metrics.judged import judged_rows, refuse_if_none
 from structent.metrics.measure import Measure, measured
 from structent.metrics.rows import Rows
 from structent.structure import Partition, RandomPartition
@@ -32,6 +34,7 @@ def calibration_error(
     n_bins: int = N_BINS,
     sample_weight: ArrayLike | None = None,
     classes: Any = None,
+    allow_blocks: bool = False,
 ) -> float:
     """How far the confidence in the predicted block is from how often it is right.
 
@@ -53,6 +56,8 @@ def calibration_error(
     sample_weight
         The weight of each row in the means, (n,). The bins hold equal numbers of rows all the
         same, so that an integer weight is not quite a repeated row here.
+    allow_blocks
+        As in :func:`~structent.metrics.block_accuracy`.
 
     Examples
     --------
@@ -65,27 +70,32 @@ def calibration_error(
     >>> calibration_error(y_true, [[1.0, 0.0]] * 4, sides, n_bins=1)
     0.25
     """
-    scored = at_level(structure, level)
+    scored, named = at_level(structure, level), named_blocks(structure, allow_blocks=allow_blocks)
     n_bins = checked_integer(n_bins, "n_bins", at_least=1, at_most=2**31)
-    measure = calibration_measure(scored, n_bins)
-    return measured([measure], scored.classes, y_true, proba, sample_weight, classes)[0]
+    measures = [calibration_measure(scored, n_bins)]
+    values = measured(measures, scored.classes, y_true, proba, sample_weight, classes, named)
+    return refuse_if_none(values[0])
 
 
 def calibration_measure(structure: RandomPartition, n_bins: int) -> Measure:
     """Return the mean over partitions of the calibration error of their predicted blocks."""
     counted = list(weighted_partitions(structure))
 
-    def of_rows(rows: Rows) -> tuple[FloatArray, list[PredictedBlocks]]:
-        return rows.weights, [predicted_blocks(rows, partition) for _, partition in counted]
+    def of_rows(rows: Rows) -> list[tuple[FloatArray, PredictedBlocks]]:
+        judged = [(judged_rows(rows, partition), partition) for _, partition in counted]
+        return [(own.weights, predicted_blocks(own, partition)) for own, partition in judged]
 
-    def of_parts(parts: Sequence[tuple[FloatArray, list[PredictedBlocks]]]) -> float:
-        sample_weight = np.concatenate([weights for weights, _ in parts])
-        error = 0.0
-        for t, (weight, _) in enumerate(counted):
-            confidence = np.concatenate([blocks[t].confidence for _, blocks in parts])
-            is_hit = np.concatenate([blocks[t].is_hit for _, blocks in parts])
-            error += weight * _error_of_bins(confidence - is_hit, confidence, sample_weight, n_bins)
-        return error
+    def of_parts(parts: Sequence[list[tuple[FloatArray, PredictedBlocks]]]) -> float:
+        error = total = 0.0
+        for (weight, _), *chunks in zip(counted, *parts, strict=True):
+            sample_weight = np.concatenate([weights for weights, _ in chunks])
+            confidence = np.concatenate([blocks.confidence for _, blocks in chunks])
+            is_hit = np.concatenate([blocks.is_hit for _, blocks in chunks])
+            if len(is_hit):  # a partition that can judge no row has no say
+                excess = confidence - is_hit
+                error += weight * _error_of_bins(excess, confidence, sample_weight, n_bins)
+                total += weight
+        return error / total if total > 0 else np.nan
 
     return Measure(of_rows, of_parts)
 

@@ -8,7 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from structent._typing import FloatArray
-from structent.metrics.blocks import at_level, probability_of_true_block, weighted_partitions
+from structent.metrics.blocks import (
+    at_level,
+    named_blocks,
+    probability_of_true_block,
+    weighted_partitions,
+)
 from structent.metrics.measure import Measure, mean_of, measured
 from structent.metrics.rows import Rows, checked_structure
 from structent.structure import Partition, RandomPartition
@@ -21,6 +26,7 @@ def structured_log_loss(
     *,
     sample_weight: ArrayLike | None = None,
     classes: Any = None,
+    allow_blocks: bool = False,
 ) -> float:
     r"""Mean structured cross-entropy of the true labels, in nats.
 
@@ -45,6 +51,10 @@ def structured_log_loss(
     classes
         The class of each column of ``proba``, e.g. the ``classes_`` of an estimator; those of the
         structure, in its order, if None.
+    allow_blocks
+        Whether a label may also be the name of a block, or a set of classes, where no more is known
+        of a row: then :math:`B_t(y)` is the block that holds the whole set, or the set itself where
+        none does.
 
     Examples
     --------
@@ -57,8 +67,9 @@ def structured_log_loss(
     >>> round(loss / log(2), 6)  # in bits: (1 + 2) / 2
     1.5
     """
-    measure = log_loss_measure(checked_structure(structure))
-    return measured([measure], structure.classes, y_true, proba, sample_weight, classes)[0]
+    measures = [log_loss_measure(checked_structure(structure))]
+    named = named_blocks(structure, allow_blocks=allow_blocks)
+    return measured(measures, structure.classes, y_true, proba, sample_weight, classes, named)[0]
 
 
 def block_log_loss(
@@ -69,6 +80,7 @@ def block_log_loss(
     level: str | None = None,
     sample_weight: ArrayLike | None = None,
     classes: Any = None,
+    allow_blocks: bool = False,
 ) -> float:
     """Log loss of the blocks of a partition, or of a level of a structure, in nats.
 
@@ -84,6 +96,9 @@ def block_log_loss(
     level
         The name of a level of the structure, see ``structure.levels``. If None, the classes
         themselves are scored, which is plain log loss.
+    allow_blocks
+        As in :func:`structured_log_loss`. Every row counts: a coarse one by the probability of its
+        set where no block holds it, so that plain log loss has -log of that for every coarse row.
 
     Examples
     --------
@@ -96,9 +111,9 @@ def block_log_loss(
     >>> round(block_log_loss(["oak"], proba, plants) / log(2), 6)
     2.0
     """
-    return structured_log_loss(
-        y_true, proba, at_level(structure, level), sample_weight=sample_weight, classes=classes
-    )
+    scored, named = at_level(structure, level), named_blocks(structure, allow_blocks=allow_blocks)
+    measures = [log_loss_measure(scored)]
+    return measured(measures, scored.classes, y_true, proba, sample_weight, classes, named)[0]
 
 
 def log_loss_measure(structure: RandomPartition) -> Measure:
@@ -114,8 +129,14 @@ def structured_losses(rows: Rows, structure: RandomPartition) -> FloatArray:
     """Return the structured cross-entropy of each row, (n,)."""
     losses = np.zeros(len(rows.codes))
     for weight, partition in weighted_partitions(structure):
-        # All classes in one block have probability 1, whatever the sum of a row was rounded to.
-        if partition.n_blocks > 1:
-            with np.errstate(divide="ignore"):  # -log 0 is infinite, and so is the loss
-                losses -= weight * np.log(probability_of_true_block(rows, partition))
+        losses += weight * block_losses(rows, partition)
     return losses
+
+
+def block_losses(rows: Rows, partition: Partition) -> FloatArray:
+    """Return minus the logarithm of the probability of each row's true block, (n,)."""
+    # All classes in one block have probability 1, whatever the sum of a row was rounded to.
+    if partition.n_blocks == 1:
+        return np.zeros(len(rows.codes))
+    with np.errstate(divide="ignore"):  # -log 0 is infinite, and so is the loss
+        return -np.log(probability_of_true_block(rows, partition))

@@ -18,6 +18,7 @@ from structent._optional import load_optional
 from structent._typing import FloatArray, Label
 from structent.errors import StructureError
 from structent.metrics.rows import Rows, checked_columns
+from structent.structure import RandomPartition
 from structent.structure.labels import plain_values
 
 
@@ -56,12 +57,16 @@ def measured(
     proba: ArrayLike,
     sample_weight: ArrayLike | None,
     classes: Any,
+    named: RandomPartition | None = None,
 ) -> list[float]:
-    """Return the number of each measure, all from one pass over rows of the ``known`` classes."""
+    """Return the number of each measure, all from one pass over rows of the ``known`` classes.
+
+    Labels may be names of the blocks of ``named``, and sets of classes, if it is not None.
+    """
     columns = checked_columns(classes, known)
 
     def of_chunk(labels: Any, table: Any, weights: Any) -> tuple[int, list[Any]]:
-        rows = Rows.of(labels, table, weights, known, columns)
+        rows = Rows.of(labels, table, weights, known, columns, named)
         return len(rows.codes), [measure.of_rows(rows) for measure in measures]
 
     if hasattr(proba, "dask"):

@@ -10,9 +10,11 @@ from numpy.typing import ArrayLike
 from structent._typing import FloatArray
 from structent.metrics.accuracy import accuracy_measure
 from structent.metrics.against_prior import checked_prior, skill_measure
+from structent.metrics.blocks import named_blocks
 from structent.metrics.calibration import N_BINS, calibration_measure
 from structent.metrics.distance import distance_measure, severity_measure
-from structent.metrics.log_loss import log_loss_measure
+from structent.metrics.judged import mean_of_judged, number_of_judged, of_known_classes
+from structent.metrics.log_loss import block_losses, log_loss_measure
 from structent.metrics.measure import Measure, measured
 from structent.metrics.rows import checked_structure
 from structent.structure import RandomPartition, trivial
@@ -34,6 +36,10 @@ class LevelScores:
     log_loss, accuracy, calibration_error, skill
         As :func:`~structent.metrics.block_log_loss`, :func:`~structent.metrics.block_accuracy`,
         :func:`~structent.metrics.calibration_error` and :func:`~structent.metrics.skill` give them.
+        Skill is that of the rows whose class is known, the others of those that can be judged at
+        the level; NaN where there is none.
+    n_rows
+        How many rows can be judged: all but coarse ones whose set of classes no block holds.
     """
 
     level: str
@@ -42,6 +48,7 @@ class LevelScores:
     accuracy: float
     calibration_error: float
     skill: float
+    n_rows: int
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,8 @@ class LevelReport:
     n
         How many rows were scored.
     structured_log_loss, skill, mistake_severity, average_distance
-        The scores of the whole structure, as the functions of these names give them.
+        The scores of the whole structure, as the functions of these names give them; all but the
+        first are of the rows whose class is known, NaN where there is none.
     """
 
     rows: tuple[LevelScores, ...]
@@ -74,10 +82,15 @@ class LevelReport:
     def __str__(self) -> str:
         names = [_cut(row.level) for row in self.rows]
         width = max(map(len, ["level", *names]))
-        lines = [f"{'level':<{width}}  blocks  log loss  accuracy  calibration error    skill"]
+        has_coarse = any(row.n_rows < self.n for row in self.rows)
+        lines = [
+            f"{'level':<{width}}  blocks  log loss  accuracy  calibration error    skill"
+            + ("  rows judged" if has_coarse else "")
+        ]
         lines += [
             f"{name:<{width}}  {row.n_blocks:6}  {row.log_loss:z8.4f}  {row.accuracy:8.4f}  "
             f"{row.calibration_error:17.4f}  {row.skill:z7.4f}"
+            + (f"  {row.n_rows:11,}" if has_coarse else "")
             for name, row in zip(names, self.rows, strict=True)
         ]
         lines += [
@@ -98,6 +111,7 @@ def level_report(
     prior: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     classes: Any = None,
+    allow_blocks: bool = False,
 ) -> LevelReport:
     """Scores at every level of a structure, from the coarsest to the classes themselves.
 
@@ -110,6 +124,10 @@ def level_report(
         even where the structure lacks the singletons.
     prior
         What the skill is measured against, as in :func:`~structent.metrics.skill`.
+    allow_blocks
+        Whether a label may also be the name of a block, or a set of classes. Such a row is judged
+        at the levels of which one block holds all that it may be; the report says how many rows
+        were judged at each.
 
     Examples
     --------
@@ -133,16 +151,21 @@ def level_report(
     levels = _levels(structure)
     of_whole = _measures_of_whole(structure, prior)
     of_levels = [_measures_of_level(level, prior) for _, level in levels]
-    count = Measure(lambda rows: len(rows.codes), sum)
-    measures = [count, *(m for named in (of_whole, *of_levels) for m in named.values())]
-    values = iter(measured(measures, known, y_true, proba, sample_weight, classes))
-    n = int(next(values))
+    counts = [Measure(lambda rows: len(rows.codes), sum)]
+    counts += [number_of_judged(level) for _, level in levels]
+    measures = [*counts, *(m for scores in (of_whole, *of_levels) for m in scores.values())]
+    named = named_blocks(structure, allow_blocks=allow_blocks)
+    values = iter(measured(measures, known, y_true, proba, sample_weight, classes, named))
+    n, *n_judged = (int(next(values)) for _ in counts)
     whole = {name: next(values) for name in of_whole}
     rows = [
         LevelScores(
-            name, max(map(len, level.partitions)), **{score: next(values) for score in scores}
+            name,
+            max(map(len, level.partitions)),
+            **{score: next(values) for score in scores},
+            n_rows=n_rows,
         )
-        for (name, level), scores in zip(levels, of_levels, strict=True)
+        for (name, level), scores, n_rows in zip(levels, of_levels, n_judged, strict=True)
     ]
     return LevelReport(tuple(rows), n, **whole)
 
@@ -158,18 +181,18 @@ def _levels(structure: RandomPartition) -> list[tuple[str, RandomPartition]]:
 def _measures_of_whole(structure: RandomPartition, prior: FloatArray | None) -> dict[str, Measure]:
     return {
         "structured_log_loss": log_loss_measure(structure),
-        "skill": skill_measure(structure, prior),
-        "mistake_severity": severity_measure(structure),
-        "average_distance": distance_measure(structure, 1),
+        "skill": of_known_classes(skill_measure(structure, prior)),
+        "mistake_severity": of_known_classes(severity_measure(structure)),
+        "average_distance": of_known_classes(distance_measure(structure, 1)),
     }
 
 
 def _measures_of_level(level: RandomPartition, prior: FloatArray | None) -> dict[str, Measure]:
     return {
-        "log_loss": log_loss_measure(level),
+        "log_loss": mean_of_judged(level, block_losses),
         "accuracy": accuracy_measure(level),
         "calibration_error": calibration_measure(level, N_BINS),
-        "skill": skill_measure(level, prior),
+        "skill": of_known_classes(skill_measure(level, prior)),
     }
 
 

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from structent._checks import as_array, checked_distribution
 from structent._typing import FloatArray, IndexArray, Label
 from structent.errors import StructureError
 from structent.structure import RandomPartition
 from structent.structure.labels import class_indices, plain_values
+from structent.structure.targets import Targets
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,16 +23,20 @@ class Rows:
     Attributes
     ----------
     codes
-        The true class of each row, (n,).
+        The true class of each row, (n,); ``n_classes + s`` where no more is known than that it is
+        in set s.
     proba
         The probabilities, with the classes in the structure's order, (n, classes).
     weights
         The weight of each row, (n,), above 0.
+    sets
+        The classes of each set that a row is known to be in, by number.
     """
 
     codes: IndexArray
     proba: FloatArray
     weights: FloatArray
+    sets: tuple[tuple[int, ...], ...] = ()
 
     @classmethod
     def of(
@@ -41,18 +46,29 @@ class Rows:
         sample_weight: ArrayLike | None,
         classes: tuple[Label, ...],
         columns: IndexArray | None,
+        named: RandomPartition | None = None,
     ) -> Rows:
-        """Return rows of the classes of a structure, whose ``columns`` are where they stand."""
+        """Return rows of the classes of a structure, whose ``columns`` are where they stand.
+
+        Labels may be names of the blocks of ``named``, and sets of classes, if it is not None.
+        """
         checked = checked_proba(proba, len(classes), columns)
-        codes = class_indices(y_true, classes)
+        sets: tuple[tuple[int, ...], ...] = ()
+        if named is None:
+            codes = class_indices(y_true, classes)
+        else:
+            codes, sets = _codes_and_sets(named.encode(y_true, allow_blocks=True))
         if len(codes) != len(checked):
             raise StructureError(f"y_true has {len(codes)} rows but proba has {len(checked)}")
         if sample_weight is None:
-            return cls(codes, checked, np.ones(len(codes)))
+            return cls(codes, checked, np.ones(len(codes)), sets)
         weights = _checked_sample_weight(sample_weight, len(codes))
         # 0 times an infinite loss would be NaN: a row that counts nothing is not looked at.
-        kept = weights > 0
-        return cls(codes[kept], checked[kept], weights[kept])
+        return cls(codes, checked, weights, sets).take(weights > 0)
+
+    def take(self, kept: NDArray[np.bool_]) -> Rows:
+        """Return some of the rows."""
+        return Rows(self.codes[kept], self.proba[kept], self.weights[kept], self.sets)
 
 
 def checked_proba(proba: ArrayLike, n_classes: int, columns: IndexArray | None) -> FloatArray:
@@ -91,6 +107,15 @@ def checked_structure(structure: Any) -> RandomPartition:
         f"structure must be a RandomPartition, got {type(structure).__name__}; "
         "RandomPartition([partition]) makes one of a partition, .sample(0) draws one of a sampler"
     )
+
+
+def _codes_and_sets(targets: Targets) -> tuple[IndexArray, tuple[tuple[int, ...], ...]]:
+    """Return codes of classes and of those sets that occur: a structure has many more blocks."""
+    n_classes = len(targets.classes)
+    used = np.unique(targets.codes[targets.codes >= n_classes])
+    is_class = targets.codes < n_classes
+    codes = np.where(is_class, targets.codes, n_classes + np.searchsorted(used, targets.codes))
+    return codes, tuple(targets.sets[code] for code in used)
 
 
 def _checked_sample_weight(sample_weight: ArrayLike, n: int) -> FloatArray:

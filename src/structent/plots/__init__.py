@@ -7,6 +7,7 @@ load_optional("matplotlib", extra="plots", purpose="Plots")
 from structent.plots.confusion import confusion_shares, plot_confusion  # noqa: E402  checked first
 from structent.plots.differences import plot_differences  # noqa: E402
 from structent.plots.learning_curve import plot_learning_curve  # noqa: E402
+from structent.plots.null_distribution import plot_null_distribution  # noqa: E402
 from structent.plots.order import structure_order  # noqa: E402
 from structent.plots.reliability import plot_reliability, reliability  # noqa: E402
 from structent.plots.structure import Drawing, draw_structure, drawing_of  # noqa: E402
@@ -19,6 +20,7 @@ __all__ = [
     "plot_confusion",
     "plot_differences",
     "plot_learning_curve",
+    "plot_null_distribution",
     "plot_reliability",
     "reliability",
     "structure_order",

@@ -12,9 +12,10 @@ from structent.plots.colours import OF_ARM, ink
 
 if TYPE_CHECKING:  # it needs scikit-learn, which a figure does not
     from structent.comparison.result import Comparison
+    from structent.significance.result import StructureTest
 
 
-def plot_differences(comparison: Comparison, ax: Axes) -> Axes:
+def plot_differences(comparison: Comparison | StructureTest, ax: Axes) -> Axes:
     """Plot the difference of every fold, their mean and its interval, against both controls.
 
     Below 0, on the left of the line, the structure is better.
@@ -22,7 +23,7 @@ def plot_differences(comparison: Comparison, ax: Axes) -> Axes:
     Parameters
     ----------
     comparison
-        What a comparison found.
+        What a comparison, or a test, found.
     ax
         The axes.
 

@@ -14,15 +14,17 @@ from structent.plots import (
     plot_confusion,
     plot_differences,
     plot_learning_curve,
+    plot_null_distribution,
     plot_reliability,
 )
 from structent.plots.colours import NAME_OF_ARM, OF_ARM
 from structent.report.svg import PageFigure, page_figure
+from structent.significance import StructureTest
 
 _BOTH: tuple[ArmName, ...] = ("none", "structure")
 
 
-def structure_figure(comparison: Comparison) -> PageFigure:
+def structure_figure(comparison: Comparison | StructureTest) -> PageFigure:
     """Return the structure, drawn by its kind."""
     drawing = drawing_of(comparison.structure)
     return page_figure(
@@ -35,7 +37,7 @@ def structure_figure(comparison: Comparison) -> PageFigure:
     )
 
 
-def differences_figure(comparison: Comparison) -> PageFigure:
+def differences_figure(comparison: Comparison | StructureTest) -> PageFigure:
     """Return the paired differences."""
     pairs = (
         ("no structure", comparison.against_none),
@@ -50,6 +52,22 @@ def differences_figure(comparison: Comparison) -> PageFigure:
         (5.4, 3.2),
         caption="Dots are folds, diamonds their means, bars their confidence intervals.",
         summary=f"{summary}, in nats a row.",
+    )
+
+
+def null_figure(found: StructureTest) -> PageFigure:
+    """Return the null distribution of a test, with the structure in it."""
+    null, without = found.null, found.losses_without.mean()
+    return page_figure(
+        "null",
+        lambda ax: plot_null_distribution(found, ax),
+        (6.0, 3.8),
+        caption="Bars count scrambled copies by their log loss; every tick below is one of them.",
+        summary=(
+            f"Mean log loss of {len(null):,} scrambled copies: {null.min():.4f} to "
+            f"{null.max():.4f}, {found.p.n_as_good:,} of them as good as the structure, which has "
+            f"{found.loss:.4f}; without structure it is {without:.4f}."
+        ),
     )
 
 

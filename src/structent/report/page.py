@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
-from base64 import b64encode
-from hashlib import sha256
-from importlib import resources
 from pathlib import Path
 from typing import Any
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from structent.comparison.result import Comparison
 from structent.plots import drawing_of
@@ -30,9 +24,8 @@ from structent.report.tables import (
     severity_table,
     weights_table,
 )
+from structent.report.template import filled
 from structent.structure.files import save_bytes
-
-_TEMPLATES = "templates"
 
 
 def write_report(
@@ -57,21 +50,12 @@ def write_report(
 
 def report_html(comparison: Comparison, *, model_file: str | os.PathLike[str] | None = None) -> str:
     """Return the page that :func:`write_report` writes; equal comparisons give equal pages."""
-    environment = Environment(
-        loader=PackageLoader("structent.report", _TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    script = _own_text("sort.js")
-    return environment.get_template("report.html.j2").render(
+    return filled(
+        "report.html.j2",
         comparison=comparison,
+        found=comparison.verdict,
         task=comparison.task,
         plan=comparison.plan,
-        style=Markup(_own_text("style.css")),  # noqa: S704  our own file
-        script=Markup(script),  # noqa: S704  our own file
-        script_hash=b64encode(sha256(script.encode()).digest()).decode(),
         facts=facts(comparison),
         structure_summary=drawing_of(comparison.structure).summary,
         model=None if model_file is None else _usage(comparison, model_file),
@@ -98,11 +82,6 @@ def _figures(comparison: Comparison) -> dict[str, Any]:
         "confusion_figures": confusion_figures(comparison),
         "reliability_figures": reliability_figures(comparison),
     }
-
-
-def _own_text(name: str) -> str:
-    file = resources.files("structent.report") / _TEMPLATES / name
-    return file.read_text(encoding="utf-8")
 
 
 def _usage(comparison: Comparison, model_file: str | os.PathLike[str]) -> dict[str, str]:

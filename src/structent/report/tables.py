@@ -11,6 +11,7 @@ import numpy as np
 from structent._typing import FloatArray
 from structent.comparison.result import METRICS, ArmName, Comparison
 from structent.plots.colours import NAME_OF_ARM
+from structent.significance import PartitionGain, StructureTest
 from structent.structure import RandomPartition
 
 _PACKAGES = ("structent", "numpy", "scipy", "scikit-learn", "xgboost", "lightgbm")
@@ -50,7 +51,7 @@ def facts(comparison: Comparison) -> list[tuple[str, str]]:
     return found
 
 
-def levels_table(comparison: Comparison) -> Table | None:
+def levels_table(comparison: Comparison | StructureTest) -> Table | None:
     """Return the partitions of the structure, level by level; those of a sampler change."""
     structure = comparison.structure
     if not isinstance(structure, RandomPartition):
@@ -116,6 +117,44 @@ def folds_table(comparison: Comparison) -> Table:
         for fold, (none, scrambled, weight) in enumerate(by_fold, start=1)
     ]
     return Table("Differences of class log loss in each fold, in nats a row", columns, rows)
+
+
+def facts_of_test(
+    found: StructureTest, data: str, target: str, n_rows: int
+) -> list[tuple[str, str]]:
+    """Return what was tested and how, as names and values."""
+    many = "more than can be listed" if found.orbit_size is None else f"{found.orbit_size:,}"
+    return [
+        ("Data", data),
+        ("Target", f"{target}, {len(found.structure.classes):,} classes"),
+        ("Rows", f"{n_rows:,}"),
+        ("Folds", f"{len(found.losses):,}"),
+        ("Scrambled copies", f"{found.p.n_drawn:,}, {found.p.n_as_good:,} of them as good"),
+        ("Structures that scrambling can give", many),
+        ("Level of significance", f"{found.level:g}"),
+        ("Seed", str(found.seed)),
+        ("Time", f"{found.seconds:,.1f} seconds"),
+        ("Versions", _versions()),
+    ]
+
+
+def gains_table(gains: tuple[PartitionGain, ...]) -> Table | None:
+    """Return what each partition adds, by leaving it out."""
+    if not gains:
+        return None
+    rows = [
+        [
+            _text(gain.name),
+            Cell(f"{gain.weight:.3f}", gain.weight),
+            _signed(gain.difference.mean),
+            _signed(gain.difference.low),
+            _signed(gain.difference.high),
+        ]
+        for gain in gains
+    ]
+    columns = ("Left out", "Weight", "Difference", "Low", "High")
+    caption = "Log loss with the partition minus that without it: below 0 it helps"
+    return Table(caption, columns, rows)
 
 
 def _text(text: str) -> Cell:

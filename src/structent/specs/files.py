@@ -15,12 +15,12 @@ from structent.specs.names import as_typed
 from structent.specs.nested import paths_from_nested, without_common_groups
 from structent.specs.newick import paths_from_newick
 from structent.specs.texts import read_text
-from structent.structure.files import FORMAT
+from structent.structure.files import FORMAT, structure_from_json
 from structent.structure.hierarchy import hierarchy
 from structent.structure.labels import as_classes
+from structent.structure.partition_sampler import Structure
 from structent.structure.paths import Paths
 from structent.structure.random_partition import RandomPartition
-from structent.structure.sampler import SpanningTreePartitions
 from structent.tables.reading import FilePath
 
 _NEWICK = (".nwk", ".newick", ".tree")
@@ -30,9 +30,11 @@ ENDINGS = (*_NESTED, *_CELLS, *_NEWICK)
 
 
 def structure_from_file(
-    path: FilePath, labels: Sequence[Label]
-) -> tuple[RandomPartition | SpanningTreePartitions, tuple[str, ...]]:
+    path: FilePath, labels: Sequence[Label], *, allow_blocks: bool = False
+) -> tuple[Structure, tuple[str, ...]]:
     """Return the structure of a file, and notes on what was left out.
+
+    With ``allow_blocks`` a label may be the name of a block, and makes no class of it.
 
     ====================== ==========================================================
     .json, .yaml, .yml     what structent saves; nested names; the parent of each name
@@ -43,13 +45,14 @@ def structure_from_file(
     """
     ending = Path(path).suffix.lower()
     if ending in _CELLS:
-        return _from_cells(path, labels)
+        return _from_cells(path, labels, allow_blocks=allow_blocks)
     if ending in _NEWICK:
         paths = paths_from_newick(read_text(path))
         classes = as_typed(list(paths), labels)
         return _hierarchy(dict(zip(classes, paths.values(), strict=True)), path), ()
     if ending in _NESTED:
-        return _from_content(_content(path, ending), path, labels), ()
+        inner_classes = () if allow_blocks else labels
+        return _from_content(_content(path, ending), path, inner_classes), ()
     raise StructentError(
         f"a structure file must end in {', '.join(ENDINGS)}, got {path}; rename it by what it holds"
     )
@@ -72,22 +75,20 @@ def _content(path: FilePath, ending: str) -> Any:
         raise StructureError(f"{path} must be YAML, got text that goes wrong: {reason}") from None
 
 
-def _from_content(
-    content: Any, path: FilePath, labels: Sequence[Label]
-) -> RandomPartition | SpanningTreePartitions:
+def _from_content(content: Any, path: FilePath, inner_classes: Sequence[Label]) -> Structure:
     if not isinstance(content, dict):
         return _hierarchy(paths_from_nested(content), path)
     if content.get("format") == FORMAT:
-        saved = json.dumps(content)
-        if content.get("kind") == SpanningTreePartitions.KIND:
-            return SpanningTreePartitions.from_json(saved)
-        return RandomPartition.from_json(saved)
+        saved: Structure = structure_from_json(json.dumps(content))
+        return saved
     if _is_parent_map(content):
-        return _from_parents(content, labels)
+        return _from_parents(content, inner_classes)
     return _hierarchy(paths_from_nested(content), path)
 
 
-def _from_cells(path: FilePath, labels: Sequence[Label]) -> tuple[RandomPartition, tuple[str, ...]]:
+def _from_cells(
+    path: FilePath, labels: Sequence[Label], *, allow_blocks: bool
+) -> tuple[RandomPartition, tuple[str, ...]]:
     rows = read_cells(path)
     n_columns = len(rows[0])
     if n_columns == 1:
@@ -98,7 +99,7 @@ def _from_cells(path: FilePath, labels: Sequence[Label]) -> tuple[RandomPartitio
     body = rows[has_header(rows, labels) :]
     if not body:
         raise StructureError(f"{path} must have a row for each class, got a header alone")
-    if are_edges(body, labels):
+    if not allow_blocks and are_edges(body, labels):
         raise StructureError(
             f"a graph needs a number of blocks, got the edges in {path} alone; write "
             f"graph:{path},blocks={max(2, len(labels) // 3)}"
@@ -108,7 +109,8 @@ def _from_cells(path: FilePath, labels: Sequence[Label]) -> tuple[RandomPartitio
         raise StructureError(f"the first column of {path} must hold the classes, got an empty cell")
     if _are_parents(body):
         cells = as_typed([cell for row in body for cell in row], labels)
-        return _from_parents(dict(zip(cells[::2], cells[1::2], strict=True)), labels), ()
+        parents = dict(zip(cells[::2], cells[1::2], strict=True))
+        return _from_parents(parents, () if allow_blocks else labels), ()
     header = (
         rows[0] if len(body) < len(rows) else ["", *(f"level {i}" for i in range(1, n_columns))]
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from structent._typing import Label
 from structent.errors import StructentError
@@ -19,11 +19,10 @@ from structent.structure.circular import circular
 from structent.structure.labels import as_classes
 from structent.structure.mixture import trivial
 from structent.structure.ordinal import ordinal
+from structent.structure.partition_sampler import Structure
 from structent.structure.random_partition import RandomPartition
 from structent.structure.sampler import SpanningTreePartitions
 from structent.tables.reading import FilePath
-
-Structure: TypeAlias = RandomPartition | SpanningTreePartitions
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,7 @@ def parse_structure(
     *,
     table: FilePath | None = None,
     target: str | None = None,
+    allow_blocks: bool = False,
 ) -> Specified:
     """Return the structure that a short form or a file names.
 
@@ -74,6 +74,9 @@ def parse_structure(
         The labels of the data, each once.
     table, target
         The data and its label column, for ``hierarchy:columns=...``.
+    allow_blocks
+        Whether labels may be names of blocks, too. Then the structure must be a file, which says
+        what the classes are: short forms take every label for a class.
 
     Examples
     --------
@@ -85,6 +88,13 @@ def parse_structure(
     """
     labels = sorted_classes(as_classes(classes))
     kind, _, rest = spec.partition(":")
+    if kind == "learn":
+        raise StructentError(
+            f"{spec!r} is a structure for structent compare alone, which learns it anew in every "
+            "fold; in Python, learn_structure() gives one to save as a file"
+        )
+    if allow_blocks:
+        return _with_blocks(spec, labels)
     if kind in _SHORT_FORMS:
         specified = _SHORT_FORMS[kind](_Request(Options(kind, rest), labels, table, target))
     elif Path(spec).suffix.lower() in ENDINGS or Path(spec).exists():
@@ -99,6 +109,24 @@ def parse_structure(
         specified.columns_used,
         (*specified.notes, *classes_without_rows(labels, known)),
     )
+
+
+def _with_blocks(spec: str, labels: tuple[Label, ...]) -> Specified:
+    """Return the structure of a file, where labels may be names of its blocks."""
+    if Path(spec).suffix.lower() not in ENDINGS:
+        raise StructentError(
+            "where labels may be blocks, the structure must be a file that names its classes and "
+            f"blocks ({', '.join(ENDINGS)}), got {spec!r}, for which every label would be a class"
+        )
+    structure, notes = structure_from_file(spec, labels, allow_blocks=True)
+    if not isinstance(structure, RandomPartition):
+        raise StructentError(
+            f"where labels may be blocks, the structure must name them, got the sampler in {spec}, "
+            "whose blocks change"
+        )
+    targets = structure.encode(labels, allow_blocks=True)
+    used = [structure.classes[code] for code in targets.codes if code < structure.n_classes]
+    return Specified(structure, (), (*notes, *classes_without_rows(used, structure.classes)))
 
 
 @dataclass(frozen=True)

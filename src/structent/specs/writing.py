@@ -6,12 +6,12 @@ from pathlib import Path
 
 from structent.errors import StructentError, StructureError
 from structent.structure import files
+from structent.structure.partition_sampler import Structure
 from structent.structure.random_partition import RandomPartition
-from structent.structure.sampler import SpanningTreePartitions
 from structent.tables.reading import FilePath
 
 
-def write_structure(structure: RandomPartition | SpanningTreePartitions, path: FilePath) -> None:
+def write_structure(structure: Structure, path: FilePath) -> None:
     """Write a structure to a file, all or not at all.
 
     A ``.json`` file keeps everything. A ``.csv`` file is a table with one row a class and one
@@ -32,14 +32,16 @@ def write_structure(structure: RandomPartition | SpanningTreePartitions, path: F
     ending = Path(path).suffix.lower()
     if ending not in (".json", ".csv"):
         raise StructentError(f"a structure must be written to a .json or .csv file, got {path}")
-    text = structure.to_json() + "\n" if ending == ".json" else _level_table(structure)
+    text = (
+        files.structure_to_json(structure) + "\n" if ending == ".json" else _level_table(structure)
+    )
     try:
         files.save_bytes(path, text.encode())
     except OSError as error:
         raise StructentError(f"{path} cannot be written: {error.strerror}") from None
 
 
-def _level_table(structure: RandomPartition | SpanningTreePartitions) -> str:
+def _level_table(structure: Structure) -> str:
     if not isinstance(structure, RandomPartition) or not _is_hierarchy(structure):
         raise StructureError(
             "a .csv file holds a hierarchy, whose partitions are nested, got another structure; "

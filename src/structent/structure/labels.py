@@ -56,7 +56,7 @@ def as_classes(values: Iterable[Any]) -> tuple[Label, ...]:
 
 def class_indices(labels: ArrayLike | Sequence[Any], classes: tuple[Label, ...]) -> IndexArray:
     """Return the index of each label in ``classes``."""
-    values = plain_values(labels)
+    values = plain_values(with_columns_joined(labels, classes))
     index = {label: position for position, label in enumerate(classes)}
     foreign_types = set(map(type, values)) - {type(label) for label in classes}
     try:
@@ -66,6 +66,23 @@ def class_indices(labels: ArrayLike | Sequence[Any], classes: tuple[Label, ...])
     except (KeyError, TypeError):
         wrong = next(v for v in values if type(v) in foreign_types or not _is_in(v, index))
         raise unknown_label(wrong, classes) from None
+
+
+def with_columns_joined(labels: Any, classes: tuple[Label, ...]) -> Any:
+    """Return a table or array with a column for each part of the classes as a list of tuples.
+
+    Classes of a product are tuples, and tables have their parts in columns. Whatever else the
+    labels are, they are returned as they are.
+
+    Examples
+    --------
+    >>> with_columns_joined(np.array([["jan", "Napa"], ["feb", "Marin"]]), (("jan", "Marin"),))
+    [('jan', 'Napa'), ('feb', 'Marin')]
+    """
+    shape: tuple[Any, ...] = getattr(labels, "shape", ())
+    if len(shape) != 2 or {_n_parts(label) for label in classes} != {shape[1]}:
+        return labels
+    return [tuple(row) for row in np.asarray(labels, dtype=object).tolist()]
 
 
 def label_array(classes: tuple[Label, ...]) -> NDArray[Any]:
@@ -86,7 +103,10 @@ def plain_values(labels: ArrayLike | Sequence[Any]) -> list[Any]:
         return [value.item() if isinstance(value, np.generic) else value for value in labels]
     values = np.asarray(labels)
     if values.ndim != 1:
-        raise LabelError(f"labels must have one axis, got shape {values.shape}")
+        raise LabelError(
+            f"labels must have one axis, got shape {values.shape}; one column for each part goes "
+            "with classes that are tuples of so many parts"
+        )
     plain: list[Any] = values.tolist()
     return plain
 
@@ -112,6 +132,10 @@ def unknown_label(label: Any, candidates: Iterable[Any], *, kind: str = "class")
         return LabelError(f"{message}; did you mean {' or '.join(near)}?")
     shown = ", ".join(map(repr, candidates[:5])) + (", ..." if len(candidates) > 5 else "")
     return LabelError(f"{message}, whose {len(candidates)} are {shown}")
+
+
+def _n_parts(label: Label) -> int:
+    return len(label) if isinstance(label, tuple) else 0
 
 
 def _is_in(value: Any, index: dict[Label, int]) -> bool:

@@ -1,15 +1,32 @@
 """The simplest random partition, and those that mix others with it."""
 
+from __future__ import annotations
+
+import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeGuard, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from structent._checks import checked_fraction, checked_weights
+from structent._typing import FloatArray, Label
 from structent.errors import StructureError
+from structent.structure import files
+from structent.structure.composed import (
+    checked_singleton_weight,
+    product_with,
+    scrambled,
+)
 from structent.structure.levels import CLASS_LEVEL
 from structent.structure.partition import Partition
+from structent.structure.partition_sampler import (
+    Structure,
+    checked_structure,
+    drawn,
+    seeds_of,
+)
 from structent.structure.random_partition import RandomPartition
 
 
@@ -26,8 +43,23 @@ def trivial(classes: Iterable[Any]) -> RandomPartition:
     return RandomPartition([Partition.singletons(classes)])
 
 
-def mix(structures: Sequence[RandomPartition], weights: ArrayLike | None = None) -> RandomPartition:
+@overload
+def mix(  # type: ignore[overload-overlap]  # the narrower one comes first, and wins
+    structures: Sequence[RandomPartition], weights: ArrayLike | None = None
+) -> RandomPartition: ...
+
+
+@overload
+def mix(structures: Sequence[Structure], weights: ArrayLike | None = None) -> MixedPartitions: ...
+
+
+def mix(
+    structures: Sequence[Structure], weights: ArrayLike | None = None
+) -> RandomPartition | MixedPartitions:
     """Return the random partition that is each of the structures with the given probability.
+
+    Where one of them is a sampler, the result is one, too: what they draw is mixed at each
+    iteration.
 
     Parameters
     ----------
@@ -43,22 +75,110 @@ def mix(structures: Sequence[RandomPartition], weights: ArrayLike | None = None)
     >>> sizes.weights.tolist()
     [0.1, 0.1, 0.2, 0.6]
     """
-    for structure in structures:
-        if not isinstance(structure, RandomPartition):
-            raise StructureError(f"mix takes RandomPartition, got {structure!r}")
     if not structures:
         raise StructureError("mix needs one or more structures, got none")
     if weights is None:
         weights = np.full(len(structures), 1.0 / len(structures))
     shares = checked_weights(weights, len(structures))
-    partitions = [partition for structure in structures for partition in structure.partitions]
-    mixed = np.concatenate(
-        [share * structure.weights for share, structure in zip(shares, structures, strict=True)]
-    )
-    levels: tuple[str, ...] = ()
-    for structure in structures:
-        levels = _joined_levels(levels, structure.level_of)
-    return RandomPartition(partitions, mixed, levels=levels)
+    if _are_fixed(structures):
+        return _mix_of_fixed(structures, shares)
+    return MixedPartitions(tuple(structures), tuple(shares.tolist()))
+
+
+@files.readable
+@dataclass(frozen=True, init=False)
+class MixedPartitions:
+    """The sampler that mixes what several structures give at each iteration; made by :func:`mix`.
+
+    Parameters
+    ----------
+    structures
+        Random partitions and samplers of the same classes.
+    weights
+        The probability of each, with sum 1.
+    given_singleton_weight
+        The weight of the singletons, the others in proportion; None for that of the mixture.
+
+    Examples
+    --------
+    >>> from structent import LabelGraph, SpanningTreePartitions, ordinal
+    >>> path = LabelGraph([("S", "M"), ("M", "L")])
+    >>> sizes = mix([ordinal(["S", "M", "L"]), SpanningTreePartitions(path, 2, 0.0)], [0.8, 0.2])
+    >>> sizes.sample(0).weights.round(3).tolist()
+    [0.2, 0.2, 0.4, 0.2, 0.0]
+    """
+
+    KIND: ClassVar[str] = "mixed_partitions"  # in files
+
+    structures: tuple[Structure, ...]
+    weights: tuple[float, ...]
+    given_singleton_weight: float | None
+
+    def __init__(
+        self,
+        structures: tuple[Structure, ...],
+        weights: tuple[float, ...],
+        given_singleton_weight: float | None = None,
+    ) -> None:
+        parts = tuple(checked_structure(structure, "mix") for structure in structures)
+        shares = checked_weights(weights, len(parts))
+        object.__setattr__(self, "structures", parts)
+        object.__setattr__(self, "weights", tuple(shares.tolist()))
+        weight = checked_singleton_weight(given_singleton_weight)
+        object.__setattr__(self, "given_singleton_weight", weight)
+        self.sample(0)  # refuses other classes now, not in the middle of training
+
+    @property
+    def classes(self) -> tuple[Label, ...]:
+        """The classes, in the order of the first structure."""
+        return self.structures[0].classes
+
+    @property
+    def singleton_weight(self) -> float:
+        """The weight of the singletons, in the first draw."""
+        return self.sample(0).singleton_weight
+
+    @property
+    def seeds(self) -> frozenset[int]:
+        """The seeds of the samplers that it is made of."""
+        return frozenset().union(*map(seeds_of, self.structures))
+
+    def sample(self, iteration: int) -> RandomPartition:
+        """Return the mixture of the random partitions of this iteration."""
+        parts = [drawn(structure, iteration, None) for structure in self.structures]
+        mixed = _mix_of_fixed(parts, np.array(self.weights))
+        return drawn(mixed, iteration, self.given_singleton_weight)
+
+    def with_singleton_weight(self, singleton_weight: float) -> MixedPartitions:
+        """Return the sampler of the same partitions with this weight on the singletons."""
+        return MixedPartitions(self.structures, self.weights, singleton_weight)
+
+    scramble = scrambled
+    product = product_with
+
+    def to_json(self) -> str:
+        """Return the sampler as JSON text with a format version."""
+        content = {
+            "structures": [files.as_part(structure) for structure in self.structures],
+            "weights": self.weights,
+            "singleton_weight": self.given_singleton_weight,
+        }
+        return files.to_json(self.KIND, content)
+
+    @classmethod
+    def from_json(cls, text: str) -> MixedPartitions:
+        """Return the sampler that :meth:`to_json` wrote."""
+        content = files.from_json(text, cls.KIND)
+        parts = tuple(map(files.from_part, files.list_field(content, "structures")))
+        weights = tuple(files.list_field(content, "weights"))
+        return cls(parts, weights, files.field(content, "singleton_weight"))
+
+    save = files.save_structure
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> MixedPartitions:
+        """Return the sampler of a JSON file."""
+        return cls.from_json(files.load(path))
 
 
 def with_singletons(
@@ -72,6 +192,21 @@ def with_singletons(
         [share] * len(partitions) + [singleton_weight],
         levels=[level] * len(partitions) + [CLASS_LEVEL],
     )
+
+
+def _are_fixed(structures: Sequence[Structure]) -> TypeGuard[Sequence[RandomPartition]]:
+    return all(isinstance(structure, RandomPartition) for structure in structures)
+
+
+def _mix_of_fixed(structures: Sequence[RandomPartition], shares: FloatArray) -> RandomPartition:
+    partitions = [partition for structure in structures for partition in structure.partitions]
+    mixed = np.concatenate(
+        [share * structure.weights for share, structure in zip(shares, structures, strict=True)]
+    )
+    levels: tuple[str, ...] = ()
+    for structure in structures:
+        levels = _joined_levels(levels, structure.level_of)
+    return RandomPartition(partitions, mixed, levels=levels)
 
 
 def _joined_levels(levels: tuple[str, ...], further: tuple[str, ...]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from structent._checks import as_array
 from structent._typing import IntArray, Label
 from structent.errors import StructureError
+from structent.structure.block_names import names_from_classes
 from structent.structure.labels import as_classes, as_label, class_indices, unknown_label
 
 
@@ -151,9 +152,7 @@ class Partition:
         """The blocks' names: as given, else made of their classes (``jan..mar``, ``oak+trout``)."""
         if self.given_names is not None:
             return self.given_names
-        names = _names_from_classes(self, str)
-        # str() is the same for 1 and "1", and a class may itself be called "a+b": repr() is safe.
-        return names if len(set(names)) == len(names) else _names_from_classes(self, repr)
+        return names_from_classes(self.classes, self.block_of)
 
     @property
     def is_singletons(self) -> bool:
@@ -192,14 +191,19 @@ class Partition:
         >>> pairs.blocks
         ((('a', 1), ('a', 2)), (('b', 1), ('b', 2)))
         """
-        pairs = tuple(product(self.classes, other.classes))
-        both = self.block_of[:, None].astype(np.int64) * other.n_blocks + other.block_of
+        return self._product(other, tuple(product(self.classes, other.classes)))
+
+    def _product(self, other: Partition, pairs: tuple[Label, ...]) -> Partition:
+        """Return the product, given the pairs of classes, which many products may share."""
+        # Numbered by the first class already: pairs and blocks are both in the order of their
+        # first part, then of their second.
+        both = self.block_of[:, None] * np.int32(other.n_blocks) + other.block_of
         names = None
         if self.given_names is not None or other.given_names is not None:
             names = tuple(
                 f"({first}, {second})" for first, second in product(self.names, other.names)
             )
-        return Partition._renumbered(pairs, both.ravel(), names)
+        return Partition._trusted(pairs, both.ravel(), names)
 
     def restrict(self, classes: Iterable[Any]) -> Partition:
         """Return the partition of some of the classes, in the order given."""
@@ -290,19 +294,6 @@ def _checked_names(names: Sequence[str], n_blocks: int) -> tuple[str, ...]:
         twice = next(name for name in checked if checked.count(name) > 1)
         raise StructureError(f"block names must differ within a partition, got {twice!r} twice")
     return tuple(map(str, checked))
-
-
-def _names_from_classes(partition: Partition, text: type[str] | Any) -> tuple[str, ...]:
-    """Name each block by its classes, three or more neighbours written as a run."""
-    runs: list[list[str]] = [[] for _ in range(partition.n_blocks)]
-    ends = np.flatnonzero(np.diff(partition.block_of, append=-1)) + 1
-    start = 0
-    for end in ends.tolist():
-        members = [text(label) for label in partition.classes[start:end]]
-        run = "..".join((members[0], members[-1])) if len(members) > 2 else "+".join(members)
-        runs[partition.block_of[start]].append(run)
-        start = end
-    return tuple("+".join(parts) for parts in runs)
 
 
 def _different_classes(expected: tuple[Label, ...], given: tuple[Label, ...]) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Literal, Self, overload
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,9 +21,12 @@ from structent.structure.levels import CLASS_LEVEL, checked_levels, default_leve
 from structent.structure.partition import Partition
 from structent.structure.targets import Targets, encode_with_blocks
 
-_KIND = "random_partition"
+if TYPE_CHECKING:
+    from structent.structure.composed import ProductPartitions
+    from structent.structure.partition_sampler import PartitionSampler
 
 
+@files.readable
 @dataclass(frozen=True, eq=False, repr=False)
 class RandomPartition:
     """A random variable Z that takes partitions of the classes as its values (Definition 6).
@@ -50,6 +53,8 @@ class RandomPartition:
     >>> hospital.singleton_weight
     0.7
     """
+
+    KIND: ClassVar[str] = "random_partition"  # in files
 
     partitions: tuple[Partition, ...]
     weights: FloatArray
@@ -223,8 +228,16 @@ class RandomPartition:
             weights[kept] = _in_proportion(weights[kept], total)
         return self.reweight(weights)
 
-    def product(self, other: RandomPartition) -> RandomPartition:
+    @overload
+    def product(self, other: RandomPartition) -> RandomPartition: ...
+
+    @overload
+    def product(self, other: PartitionSampler) -> ProductPartitions: ...
+
+    def product(self, other: Any) -> Any:
         """Return the joint random partition W x Z of the pairs of classes (Definition 21).
+
+        Its levels are pairs of levels: ``"width 3 x class"``. With a sampler it is a sampler.
 
         Examples
         --------
@@ -233,14 +246,9 @@ class RandomPartition:
         >>> pairs.classes
         (('hot', 'wet'), ('hot', 'dry'), ('cold', 'wet'), ('cold', 'dry'))
         """
-        partitions = [r.product(s) for r in self.partitions for s in other.partitions]
-        levels = [
-            CLASS_LEVEL if first == second == CLASS_LEVEL else f"{first} x {second}"
-            for first in self.level_of
-            for second in other.level_of
-        ]
-        weights = np.outer(self.weights, other.weights).ravel()
-        return RandomPartition(partitions, weights, levels=levels)
+        from structent.structure.composed import product_of  # noqa: PLC0415  samplers need this file
+
+        return product_of(self, other)
 
     def relabel(self, new_label: Mapping[Any, Any]) -> RandomPartition:
         """Return the same structure with other names for its classes: ``{old: new}``."""
@@ -250,11 +258,8 @@ class RandomPartition:
             missing = next(label for label in self.classes if label not in set(old))
             raise StructureError(f"relabel must name every class, got no new name for {missing!r}")
         classes = [new_label[label] for label in self.classes]
-        partitions = [
-            Partition(classes, partition.block_of, names=partition.given_names)
-            for partition in self.partitions
-        ]
-        return RandomPartition(partitions, self.weights, levels=self.level_of)
+        relabelled = (Partition(classes, p.block_of, names=p.given_names) for p in self.partitions)
+        return RandomPartition(relabelled, self.weights, levels=self.level_of)
 
     def scramble(self, rng: np.random.Generator) -> RandomPartition:
         """Return the structure with its classes shuffled over the blocks (Experiment 1B).
@@ -262,7 +267,9 @@ class RandomPartition:
         Sizes, weights and names of the blocks stay; which class is in which block becomes
         meaningless. The control for any claim that a structure helps.
         """
-        places = rng.permutation(self.n_classes)
+        return self._shuffled(rng.permutation(self.n_classes))
+
+    def _shuffled(self, places: IndexArray) -> RandomPartition:
         partitions = tuple(
             Partition._renumbered(self.classes, partition.block_of[places], partition.given_names)
             for partition in self.partitions
@@ -322,12 +329,12 @@ class RandomPartition:
             "weights": self.weights.tolist(),
             "levels": self.level_of,
         }
-        return files.to_json(_KIND, content)
+        return files.to_json(self.KIND, content)
 
     @classmethod
     def from_json(cls, text: str) -> RandomPartition:
         """Return the structure that :meth:`to_json` wrote."""
-        content = files.from_json(text, _KIND)
+        content = files.from_json(text, cls.KIND)
         classes = [files.label_from_json(label) for label in files.list_field(content, "classes")]
         partitions = [
             Partition(
@@ -373,7 +380,8 @@ class RandomPartition:
         return hash((self.partitions, self.weights.tobytes(), self.level_of))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_unpickled, (self.partitions, np.array(self.weights), self.level_of))
+        rebuilt = partial(RandomPartition, levels=self.level_of)
+        return (rebuilt, (self.partitions, np.array(self.weights)))
 
     def __str__(self) -> str:
         return draw(self.classes, self.partitions, self.weights, self.level_of)
@@ -389,9 +397,3 @@ def _in_proportion(weights: FloatArray, total: float) -> FloatArray:
     ratios = weights if weights.sum() > 0 else np.ones_like(weights)
     scaled: FloatArray = ratios * (total / ratios.sum())
     return scaled
-
-
-def _unpickled(
-    partitions: tuple[Partition, ...], weights: FloatArray, levels: tuple[str, ...]
-) -> RandomPartition:
-    return RandomPartition(partitions, weights, levels=levels)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from structent._checks import checked_fraction, checked_integer
 from structent._typing import FloatArray, Label
 from structent.errors import StructureError
 from structent.structure import files
+from structent.structure.composed import product_with
 from structent.structure.graph import LabelGraph
 from structent.structure.levels import CLASS_LEVEL
 from structent.structure.partition import Partition
@@ -22,22 +23,7 @@ from structent.structure.spanning_tree import sample_connected_blocks
 _MOST = 2**63 - 1  # what a signed 64-bit counter holds, in every framework
 
 
-@runtime_checkable
-class PartitionSampler(Protocol):
-    """Whatever gives a random partition for each iteration.
-
-    ``sample`` must be a pure function of the iteration, so that workers, ranks and restarts agree
-    without talking.
-    """
-
-    @property
-    def classes(self) -> tuple[Label, ...]:
-        """The classes of every partition drawn."""
-
-    def sample(self, iteration: int) -> RandomPartition:
-        """Return the random partition of this iteration."""
-
-
+@files.readable
 @dataclass(frozen=True)
 class FixedStructure:
     """The sampler that gives the same random partition at every iteration.
@@ -48,6 +34,8 @@ class FixedStructure:
     >>> FixedStructure(trivial(["a", "b"])).sample(7) == trivial(["a", "b"])
     True
     """
+
+    KIND: ClassVar[str] = "fixed_structure"  # in files
 
     structure: RandomPartition
 
@@ -64,7 +52,28 @@ class FixedStructure:
         """Return the structure with this weight on the singletons, the others in proportion."""
         return FixedStructure(self.structure.with_singleton_weight(singleton_weight))
 
+    @property
+    def singleton_weight(self) -> float:
+        """The weight of the singletons."""
+        return self.structure.singleton_weight
 
+    def scramble(self, rng: np.random.Generator) -> FixedStructure:
+        """Return the structure with its classes shuffled over the blocks."""
+        return FixedStructure(self.structure.scramble(rng))
+
+    product = product_with
+
+    def to_json(self) -> str:
+        """Return the sampler as JSON text with a format version."""
+        return files.to_json(self.KIND, {"structure": files.as_part(self.structure)})
+
+    @classmethod
+    def from_json(cls, text: str) -> FixedStructure:
+        """Return the sampler that :meth:`to_json` wrote."""
+        return cls(files.from_part(files.field(files.from_json(text, cls.KIND), "structure")))
+
+
+@files.readable
 @dataclass(frozen=True, init=False)
 class SpanningTreePartitions:
     """The sampler of the paper's section 4.3.1, for labels that form a graph.
@@ -128,6 +137,11 @@ class SpanningTreePartitions:
         """The classes of the graph."""
         return self.graph.classes
 
+    @property
+    def seeds(self) -> frozenset[int]:
+        """The seed, as a set: a sampler made of several has several."""
+        return frozenset([self.seed])
+
     def sample(self, iteration: int) -> RandomPartition:
         """Return the random partition of this iteration."""
         iteration = checked_integer(iteration, "iteration", at_least=0, at_most=_MOST)
@@ -155,6 +169,8 @@ class SpanningTreePartitions:
         edges = [(node[a], node[b]) for a, b in self.graph.edges]
         graph = LabelGraph(edges, self.classes)
         return SpanningTreePartitions(graph, self.n_blocks, self.singleton_weight, self.seed)
+
+    product = product_with
 
     def to_json(self) -> str:
         """Return the sampler as JSON text with a format version."""

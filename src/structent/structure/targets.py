@@ -11,7 +11,12 @@ from numpy.typing import ArrayLike
 
 from structent._typing import IndexArray, Label
 from structent.errors import LabelError
-from structent.structure.labels import class_indices, plain_values, unknown_label
+from structent.structure.labels import (
+    class_indices,
+    plain_values,
+    unknown_label,
+    with_columns_joined,
+)
 from structent.structure.partition import Partition
 
 
@@ -54,7 +59,7 @@ def encode_with_blocks(
     A name that is both a class and a block means the class; ``"level:name"`` always means the
     block.
     """
-    values = plain_values(labels)
+    values = plain_values(with_columns_joined(labels, classes))
     sets: dict[tuple[int, ...], int] = {(index,): index for index in range(len(classes))}
     meanings = _block_meanings(classes, levels)
     for block in meanings.values():

@@ -14,6 +14,7 @@ from structent import (
     SpanningTreePartitions,
     StructureError,
     circular,
+    mix,
     trivial,
 )
 from structent.kernels import reference
@@ -118,6 +119,9 @@ def test_a_model_that_is_saved_and_loaded_has_the_same_loss_and_metrics(tmp_path
     [
         StructuredCrossEntropy(months(), from_logits=False, ignore_class=-1, reduction="sum"),
         StructuredCrossEntropy(SAMPLER, name="variable"),
+        StructuredCrossEntropy(FixedStructure(months())),
+        StructuredCrossEntropy(circular(["a", "b", "c"], width=2).product(SAMPLER)),
+        StructuredCrossEntropy(mix([SAMPLER, circular(range(K))])),
         StructuredCrossEntropy(SAMPLER, eval_structure=circular(range(K), width=2)),
         StructuredLogLoss(months(), from_logits=False, name="log_loss"),
         BlockAccuracy(months(), "class"),
@@ -131,8 +135,14 @@ def test_the_configuration_is_json_from_which_the_same_object_is_made(made):
 
 
 def test_a_sampler_that_has_no_file_format_cannot_be_in_a_configuration():
-    with pytest.raises(StructureError, match="must be one of"):
-        StructuredCrossEntropy(FixedStructure(months())).get_config()
+    class Unknown:
+        classes = months().classes
+
+        def sample(self, _iteration):
+            return months()
+
+    with pytest.raises(StructureError, match="got Unknown, which has no file format; save the"):
+        StructuredCrossEntropy(Unknown()).get_config()
 
 
 def test_a_configuration_with_an_unknown_kind_of_structure_is_refused():

@@ -21,7 +21,10 @@ def train(training: Training) -> LightGBMModel:
     _check_that_something_varies(training.rows)
     parameters = _parameters(training) | {
         "objective": structured_objective(
-            training.structure, curvature=settings.curvature, n_threads=training.n_threads
+            training.structure,
+            curvature=settings.curvature,
+            n_threads=training.n_threads,
+            targets=training.targets,
         )
     }
     data = _dataset(training.rows, training, parameters)
@@ -34,7 +37,7 @@ def train(training: Training) -> LightGBMModel:
         int(settings.n_estimators),
         valid_sets=validation,
         # Early stopping looks at plain log loss, whatever the structure.
-        feval=structured_metric(trivial(range(training.n_classes))),
+        feval=structured_metric(trivial(training.structure.classes), targets=training.targets),
         callbacks=_callbacks(settings, training.on_round, with_validation=bool(validation)),
     )
     best = booster.best_iteration if booster.best_iteration > 0 else None

@@ -12,7 +12,14 @@ from structent.errors import StructentError
 from structent.estimators.rows import TrainingRows
 from structent.estimators.table import FloatTable
 from structent.estimators.training import OnRound, Settings, Training
-from structent.losses.xgboost import HAS_TREE_OBJECTIVE, structured_objective, xgboost
+from structent.losses.xgboost import (
+    HAS_TREE_OBJECTIVE,
+    structured_metric,
+    structured_objective,
+    xgboost,
+)
+from structent.structure import RandomPartition, trivial
+from structent.structure.targets import Targets
 
 VALIDATION = "validation"
 METRIC = "mlogloss"  # early stopping looks at plain log loss, whatever the structure
@@ -26,10 +33,11 @@ def train(training: Training) -> XGBoostModel:
     if training.validation is not None:
         evals = [(_matrix(training.validation, training, ref=data), VALIDATION)]
     booster = xgboost.train(
-        parameters(settings, training.start, training.seed, training.n_threads),
+        parameters(training),
         data,
         settings.n_estimators,
         obj=objective(training),
+        custom_metric=metric(training),
         evals=evals,
         callbacks=callbacks(settings, training.on_round, with_validation=bool(evals)),
         verbose_eval=False,
@@ -53,17 +61,28 @@ def objective(training: Training) -> Any:
         split_structure=split_structure,
         split_seed=training.seed,
         n_threads=training.n_threads,
+        targets=training.targets,
     )
 
 
-def parameters(settings: Settings, start: FloatArray, seed: int, n_threads: int) -> dict[str, Any]:
+def metric(training: Training) -> Any:
+    """Return what takes the place of XGBoost's log loss where labels may be sets, else None."""
+    if training.targets is None:
+        return None
+    return _LogLossOfSets(trivial(training.structure.classes), training.targets)
+
+
+def parameters(training: Training) -> dict[str, Any]:
     """Return the settings under XGBoost's names."""
+    settings, start = training.settings, training.start
+    # XGBoost's own metric refuses labels that are no classes.
+    has_sets = training.targets is not None
     return {
         # Known to XGBoost beside our objective, so that it predicts probabilities.
         "objective": "multi:softprob",
         "num_class": len(start),
         "base_score": start.tolist(),
-        "eval_metric": METRIC,
+        **({"disable_default_eval_metric": True} if has_sets else {"eval_metric": METRIC}),
         "tree_method": "hist",
         "multi_strategy": (
             "multi_output_tree" if settings.trees == "vector" else "one_output_per_tree"
@@ -74,8 +93,8 @@ def parameters(settings: Settings, start: FloatArray, seed: int, n_threads: int)
         "reg_lambda": settings.reg_lambda,
         "subsample": settings.subsample,
         "colsample_bytree": settings.colsample,
-        "seed": seed,
-        "nthread": n_threads,
+        "seed": training.seed,
+        "nthread": training.n_threads,
         "verbosity": 0,
     }
 
@@ -166,6 +185,22 @@ class _OnRound(xgboost.callback.TrainingCallback):  # type: ignore[misc,name-def
         scores = evals_log.get(VALIDATION, {}).get(METRIC)
         self._on_round(epoch, scores[-1] if scores else None)
         return False
+
+
+class _LogLossOfSets:
+    """Plain log loss, under XGBoost's own name; of a set of classes that of its probability."""
+
+    def __init__(self, structure: RandomPartition, targets: Targets) -> None:
+        self._mean_loss = structured_metric(structure, targets=targets)
+
+    def __call__(self, margins: Any, data: Any) -> tuple[str, float]:
+        weight = float(data.get_weight().sum())
+        total = weight * self._mean_loss(margins, data)[1] if data.num_row() else 0.0
+        if xgboost.collective.is_distributed():
+            # XGBoost takes the mean over workers, however many rows each of them has.
+            sums = np.array([total, weight])
+            total, weight = xgboost.collective.allreduce(sums, xgboost.collective.Op.SUM)
+        return METRIC, float(total / weight)
 
 
 def _matrix(rows: TrainingRows, training: Training, ref: Any = None) -> Any:

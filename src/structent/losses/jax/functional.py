@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
 from structent.errors import LabelError, StructureError
+from structent.losses.jax.of_codes import loss_of_codes
 from structent.losses.jax.of_labels import as_matrix, loss_of_labels
 from structent.losses.jax.of_targets import loss_of_targets
 from structent.losses.jax.plan import Structure, compiled, not_fixed
+from structent.structure import RandomPartition, Targets
+from structent.structure.targets import checked_targets
 
 
 def structured_cross_entropy(
@@ -19,6 +24,7 @@ def structured_cross_entropy(
     *,
     axis: int = -1,
     where: ArrayLike | None = None,
+    targets: Targets | None = None,
 ) -> Array:
     r"""Structured cross-entropy of logits and class indices: one value for each example, (...).
 
@@ -43,6 +49,10 @@ def structured_cross_entropy(
         What counts, as in optax: examples, (...), or classes, in the shape of the logits. Where
         nothing counts the loss is 0, whatever the label; a class that does not count is as one with
         the logit -inf.
+    targets
+        Where examples are labelled by classes, blocks or sets of classes: what
+        ``structure.encode(labels, allow_blocks=True)`` gave, a constant of a jitted function. The
+        labels are then its codes. All rows take longer so, those of classes among them.
 
     Examples
     --------
@@ -55,12 +65,16 @@ def structured_cross_entropy(
     """
     rows = _checked_rows(logits, structure, axis)
     codes = _checked_labels(labels, rows.shape[:-1])
+    loss_of = loss_of_labels
+    sets = () if targets is None else _checked_sets(targets, structure)
+    if sets:
+        loss_of = partial(loss_of_codes, sets=sets)
     if where is None:
-        return loss_of_labels(rows, codes, structure)
+        return loss_of(rows, codes, structure)
     counted = _checked_where(where, rows, axis)
     has_any = counted.any(-1)
     rows = jnp.where(has_any[..., None], jnp.where(counted, rows, -jnp.inf), 0)
-    loss = loss_of_labels(rows, jnp.where(has_any, codes, 0), structure)
+    loss = loss_of(rows, jnp.where(has_any, codes, 0), structure)
     return jnp.where(has_any, loss, 0)
 
 
@@ -132,6 +146,16 @@ def _checked_labels(labels: ArrayLike, shape: tuple[int, ...]) -> Array:
     if codes.shape != shape:
         raise LabelError(f"labels must have the shape {shape} of the examples, got {codes.shape}")
     return codes
+
+
+def _checked_sets(targets: Targets, structure: Structure) -> tuple[tuple[int, ...], ...]:
+    if isinstance(structure, RandomPartition):
+        return checked_targets(targets, structure.classes).coarse_sets
+    n_classes = structure.block_of.shape[1]  # all that arrays know of their classes
+    classes = targets.classes if isinstance(targets, Targets) else ()
+    if len(classes) != n_classes:
+        classes = tuple(range(n_classes))
+    return checked_targets(targets, classes).coarse_sets
 
 
 def _checked_where(where: ArrayLike, rows: Array, axis: int) -> Array:

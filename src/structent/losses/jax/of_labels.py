@@ -28,7 +28,7 @@ _IN_BOUNDS = "promise_in_bounds"  # labels are clipped at the door
 def loss_of_labels(rows: Array, labels: Array, structure: Structure) -> Array:
     """Return the loss of each example, the classes being on the last axis of the rows."""
     n_classes = rows.shape[-1]
-    _check_range(labels, n_classes)
+    check_range(labels, n_classes)
     logits = as_matrix(rows)
     codes = jnp.clip(labels, 0, n_classes - 1).reshape(-1)
     plan, (block_of, weights) = compiled(structure)
@@ -49,7 +49,8 @@ def as_matrix(rows: Array) -> Array:
     return matrix.astype(jnp.promote_types(rows.dtype, jnp.float32))
 
 
-def _check_range(labels: Array, n_classes: int) -> None:
+def check_range(labels: Array, n_classes: int) -> None:
+    """Refuse labels that are no class, or no code of so many, where their values are known."""
     if isinstance(labels, jax.core.Tracer):
         return  # no values yet
     values = np.asarray(labels)
@@ -159,12 +160,12 @@ def _sums_of_true_blocks(plan: Plan, values: Array, labels: Array, block_of: Arr
 
 def _stable_terms(plan: Plan, logits: Array, labels: Array, arrays: PartitionArrays) -> _Terms:
     """Return the terms from the softmax of each block by itself: right for any logits."""
-    q, largest, log_total = _softmax(logits)
+    q, largest, log_total = softmax(logits)
 
     def subtract(gradient: Array, partition: tuple[Array, Array]) -> tuple[Array, Array]:
         ids, weight = partition
         inside = jnp.where(_in_true_block(ids, labels), logits, -jnp.inf)
-        share, largest_inside, log_inside = _softmax(inside)
+        share, largest_inside, log_inside = softmax(inside)
         surprise = (largest - largest_inside) + (log_total - log_inside)
         return gradient - weight * share, surprise
 
@@ -179,7 +180,7 @@ def _stable_terms(plan: Plan, logits: Array, labels: Array, arrays: PartitionArr
     )
 
 
-def _softmax(rows: Array) -> tuple[Array, Array, Array]:
+def softmax(rows: Array) -> tuple[Array, Array, Array]:
     """Return the softmax, the largest of each row, and the log-sum-exp as seen from there.
 
     Apart, because their sum would round away what tells the entries of a row of large ones.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import keras  # type: ignore[import-untyped]  # Keras has no types
@@ -11,21 +12,38 @@ from keras.src import backend  # type: ignore[import-untyped]  # no public name 
 
 from structent.errors import StructureError
 from structent.losses.keras.blocks import Blocks, Step, Tensor, View, compute_dtype
-from structent.structure import RandomPartition
+from structent.losses.keras.coarse import CoarseTable
+from structent.structure import RandomPartition, Targets
 
 
 def losses(
-    y_true: Tensor, y_pred: Tensor, blocks: Blocks, *, from_logits: bool, ignore_class: int | None
+    y_true: Tensor,
+    y_pred: Tensor,
+    blocks: Blocks,
+    *,
+    from_logits: bool,
+    ignore_class: int | None,
+    coarse: CoarseTable | None = None,
 ) -> Tensor:
     """Return the loss of each row, in the shape of ``y_pred`` without its class axis."""
     holds_labels = holds_class_indices(y_true, y_pred, blocks.n_classes)
     shape = ops.shape(y_pred)[:-1]
     rows = ops.reshape(y_pred, (-1, blocks.n_classes))
     if holds_labels:
+        of_labels = _losses_of_labels if coarse is None else partial(_losses_of_codes, coarse)
         labels = ops.reshape(ops.cast(y_true, "int32"), (-1,))
         if ignore_class is not None:
-            return _losses_but_of(ignore_class, labels, rows, blocks, from_logits, shape)
-        return ops.reshape(_losses_of_labels(labels, rows, blocks, from_logits), shape)
+            kept = ops.not_equal(labels, ignore_class)
+            labels = ops.where(kept, labels, 0)
+            rows = ops.where(kept[:, None], rows, 1.0)  # no NaN from rows that do not count
+            value = of_labels(labels, rows, blocks, from_logits)
+            return _masked(value, kept, shape)
+        return ops.reshape(of_labels(labels, rows, blocks, from_logits), shape)
+    if coarse is not None:
+        raise StructureError(
+            f"y_true must have the codes of targets=, one a row, got rows of {blocks.n_classes} "
+            "classes; leave targets out where y_true has distributions"
+        )
     if ignore_class is not None:
         raise StructureError(
             f"ignore_class must be None where targets are rows of {blocks.n_classes} classes, "
@@ -65,15 +83,9 @@ def _fits(shape: tuple[int | None, ...], expected: tuple[int | None, ...]) -> bo
     )
 
 
-def _losses_but_of(
-    ignored: int, labels: Tensor, rows: Tensor, blocks: Blocks, from_logits: bool, shape: Any
-) -> Tensor:
+def _masked(value: Tensor, kept: Tensor, shape: Any) -> Tensor:
     """Return the losses as Keras expects them with a class to ignore: 0 there, and a mask."""
-    kept = ops.not_equal(labels, ignored)
-    labels = ops.where(kept, labels, 0)
-    rows = ops.where(kept[:, None], rows, 1.0)  # no NaN comes from rows that do not count
-    value = ops.where(kept, _losses_of_labels(labels, rows, blocks, from_logits), 0.0)
-    value = ops.reshape(value, shape)
+    value = ops.reshape(ops.where(kept, value, 0.0), shape)
     backend.set_keras_mask(value, ops.reshape(kept, shape))
     return value
 
@@ -86,7 +98,7 @@ def _losses_of_labels(labels: Tensor, rows: Tensor, blocks: Blocks, from_logits:
     """
     labels, known = known_labels(labels, blocks.n_classes)
     if from_logits and blocks.structure is not None and _are_torch_tensors(rows):
-        value = _losses_by_torch(labels, rows, blocks.structure)
+        value = _losses_by_torch(labels, rows, blocks.structure, targets=None)
         return ops.where(known, value, np.nan)
     logits, top, log_all = _logits(rows, from_logits)
     at_label = ops.take_along_axis(logits, labels[:, None], axis=1)
@@ -98,18 +110,38 @@ def _losses_of_labels(labels: Tensor, rows: Tensor, blocks: Blocks, from_logits:
     return ops.where(known, value, np.nan)  # a traced step cannot raise
 
 
+def _losses_of_codes(
+    coarse: CoarseTable, codes: Tensor, rows: Tensor, blocks: Blocks, from_logits: bool
+) -> Tensor:
+    """W lse(z) - sum_t w_t lse(z over A_t(C)), (n,), the singletons being one of the partitions."""
+    codes, known = known_labels(codes, coarse.n_codes)
+    if from_logits and blocks.structure is not None and _are_torch_tensors(rows):
+        value = _losses_by_torch(codes, rows, blocks.structure, coarse.targets)
+        return ops.where(known, value, np.nan)
+    logits, top, log_all = _logits(rows, from_logits)
+    value = blocks.total_weight * log_all
+    for weight, inside in coarse.true_blocks(codes, blocks):
+        log, own_top = _logsumexp(ops.where(inside, logits, -np.inf))
+        value = value - weight * (log + ops.squeeze(own_top - top, axis=1))
+    return ops.where(known, value, np.nan)
+
+
 def _are_torch_tensors(rows: Tensor) -> bool:
     # On the meta device Keras asks for shapes alone.
     return bool(keras.backend.backend() == "torch") and rows.device.type != "meta"
 
 
-def _losses_by_torch(labels: Tensor, rows: Tensor, structure: RandomPartition) -> Tensor:
+def _losses_by_torch(
+    labels: Tensor, rows: Tensor, structure: RandomPartition, targets: Targets | None
+) -> Tensor:
     """Return the losses by torch's own adapter, which is several times faster than keras.ops."""
     from structent.losses.torch import (  # noqa: PLC0415  other backends do not have torch
         structured_cross_entropy,
     )
 
-    return structured_cross_entropy(rows, labels.long(), structure, reduction="none")
+    return structured_cross_entropy(
+        rows, labels.long(), structure, reduction="none", targets=targets
+    )
 
 
 def _in_true_block(labels: Tensor, logits: Tensor, view: View) -> Tensor:

@@ -8,10 +8,11 @@ import keras  # type: ignore[import-untyped]  # Keras has no types
 
 from structent.errors import StructureError
 from structent.losses.keras.blocks import Blocks, Tensor, compute_dtype
+from structent.losses.keras.coarse import coarse_table, sets_of, with_targets
 from structent.losses.keras.formulas import losses
 from structent.losses.keras.held import HeldBlocks, refuse_gradient
 from structent.losses.keras.structures import checked_structure, to_json, with_structures
-from structent.structure import PartitionSampler, RandomPartition, trivial
+from structent.structure import PartitionSampler, RandomPartition, Targets, trivial
 
 
 @keras.saving.register_keras_serializable(package="structent")
@@ -38,6 +39,10 @@ class StructuredCrossEntropy(keras.losses.Loss):  # type: ignore[misc]  # Keras 
         and less exact; here logits are the default.
     ignore_class
         A class index whose rows count nothing, as in ``SparseCategoricalCrossentropy``.
+    targets
+        Where rows are labelled by classes, blocks or sets of classes: what
+        ``structure.encode(labels, allow_blocks=True)`` gave. ``y_true`` then has its codes, of
+        these rows or others.
     reduction, name
         As in every Keras loss.
 
@@ -59,6 +64,7 @@ class StructuredCrossEntropy(keras.losses.Loss):  # type: ignore[misc]  # Keras 
         eval_structure: RandomPartition | None = None,
         from_logits: bool = True,
         ignore_class: int | None = None,
+        targets: Targets | None = None,
         reduction: str | None = "sum_over_batch_size",
         name: str = "structured_cross_entropy",
     ) -> None:
@@ -67,19 +73,19 @@ class StructuredCrossEntropy(keras.losses.Loss):  # type: ignore[misc]  # Keras 
         self.eval_structure = eval_structure
         self.from_logits = from_logits
         self.ignore_class = ignore_class
+        self.targets = targets
+        self._held: HeldBlocks | None = None
         if isinstance(structure, PartitionSampler):
             at_rest = trivial(structure.classes) if eval_structure is None else eval_structure
-            self._held: HeldBlocks | None = HeldBlocks(
-                structure, checked_structure(at_rest, structure.classes)
-            )
-            return
-        if eval_structure is not None:
+            self._held = HeldBlocks(structure, checked_structure(at_rest, structure.classes))
+        elif eval_structure is not None:
             raise StructureError(
                 "eval_structure must be None where the structure is the same at every step, "
                 f"got {eval_structure!r}"
             )
-        self._held = None
-        self._blocks = Blocks.of(checked_structure(structure))
+        else:
+            self._blocks = Blocks.of(checked_structure(structure))
+        self._coarse = coarse_table(targets, structure.classes)
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """Return the loss of each row, in the shape of ``y_pred`` without its class axis."""
@@ -92,6 +98,7 @@ class StructuredCrossEntropy(keras.losses.Loss):  # type: ignore[misc]  # Keras 
             blocks,
             from_logits=self.from_logits,
             ignore_class=self.ignore_class,
+            coarse=self._coarse,
         )
 
     def get_config(self) -> dict[str, Any]:
@@ -102,9 +109,10 @@ class StructuredCrossEntropy(keras.losses.Loss):  # type: ignore[misc]  # Keras 
             "eval_structure": self.eval_structure and to_json(self.eval_structure),
             "from_logits": self.from_logits,
             "ignore_class": self.ignore_class,
+            "targets": sets_of(self.targets),
         }
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
         """Return the loss whose arguments :meth:`get_config` gave."""
-        return cls(**with_structures(config))
+        return cls(**with_targets(with_structures(config)))

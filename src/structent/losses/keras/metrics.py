@@ -9,9 +9,10 @@ import numpy as np
 from keras import ops
 
 from structent.losses.keras.blocks import Blocks, Tensor, compute_dtype
+from structent.losses.keras.coarse import coarse_table, sets_of, with_targets
 from structent.losses.keras.formulas import holds_class_indices, known_labels, losses
 from structent.losses.keras.structures import checked_structure, to_json, with_structures
-from structent.structure import RandomPartition
+from structent.structure import RandomPartition, Targets
 
 
 @keras.saving.register_keras_serializable(package="structent")
@@ -24,6 +25,8 @@ class StructuredLogLoss(keras.metrics.MeanMetricWrapper):  # type: ignore[misc] 
         A random partition; where the loss has a sampler, the metric needs a structure of its own.
     from_logits
         Whether ``y_pred`` holds logits.
+    targets
+        As in :class:`StructuredCrossEntropy`.
     name, dtype
         As in every Keras metric.
 
@@ -40,17 +43,27 @@ class StructuredLogLoss(keras.metrics.MeanMetricWrapper):  # type: ignore[misc] 
         structure: RandomPartition,
         *,
         from_logits: bool = True,
+        targets: Targets | None = None,
         name: str = "structured_log_loss",
         dtype: str | None = None,
     ) -> None:
         super().__init__(self._losses, name=name, dtype=dtype)
         self.structure = structure
         self.from_logits = from_logits
+        self.targets = targets
         self._blocks = Blocks.of(checked_structure(structure))
+        self._coarse = coarse_table(targets, structure.classes)
 
     def _losses(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         y_true, y_pred = (ops.convert_to_tensor(y, dtype=compute_dtype()) for y in (y_true, y_pred))
-        return losses(y_true, y_pred, self._blocks, from_logits=self.from_logits, ignore_class=None)
+        return losses(
+            y_true,
+            y_pred,
+            self._blocks,
+            from_logits=self.from_logits,
+            ignore_class=None,
+            coarse=self._coarse,
+        )
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the metric, the structure as JSON text."""
@@ -58,12 +71,13 @@ class StructuredLogLoss(keras.metrics.MeanMetricWrapper):  # type: ignore[misc] 
             **keras.metrics.Metric.get_config(self),
             "structure": to_json(self.structure),
             "from_logits": self.from_logits,
+            "targets": sets_of(self.targets),
         }
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
         """Return the metric whose arguments :meth:`get_config` gave."""
-        return cls(**with_structures(config))
+        return cls(**with_targets(with_structures(config)))
 
 
 @keras.saving.register_keras_serializable(package="structent")

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from structent._typing import Label
 from structent.errors import StructureError
-from structent.structure import RandomPartition, SpanningTreePartitions
-
-_KINDS: dict[str, Any] = {
-    "random_partition": RandomPartition,
-    "spanning_tree_partitions": SpanningTreePartitions,
-}
+from structent.structure import RandomPartition, files
 
 
 def checked_structure(structure: Any, classes: tuple[Label, ...] | None = None) -> RandomPartition:
@@ -32,23 +26,13 @@ def checked_structure(structure: Any, classes: tuple[Label, ...] | None = None) 
 
 def to_json(structure: Any) -> str:
     """Return the text of a structure or sampler, which :func:`with_structures` reads."""
-    names = [kind.__name__ for kind in _KINDS.values()]
-    if type(structure).__name__ not in names:
-        raise StructureError(
-            f"a structure in a configuration must be one of {names}, got {structure!r}; save the "
-            "weights of the model alone, or the structure by itself"
-        )
-    return str(structure.to_json())
+    try:
+        return files.structure_to_json(structure)
+    except StructureError as error:
+        raise StructureError(f"{error}; save the weights of the model alone") from None
 
 
 def with_structures(config: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments with structures in place of JSON text."""
     names = [name for name in ("structure", "eval_structure") if config.get(name) is not None]
-    return {**config, **{name: _from_json(config[name]) for name in names}}
-
-
-def _from_json(text: str) -> Any:
-    kind = json.loads(text).get("kind")
-    if kind not in _KINDS:
-        raise StructureError(f"a structure must be of kind {list(_KINDS)}, got {kind!r}")
-    return _KINDS[kind].from_json(text)
+    return {**config, **{name: files.structure_from_json(config[name]) for name in names}}

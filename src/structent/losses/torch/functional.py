@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
-from structent.errors import LabelError, StructureError
+from structent.errors import StructureError
+from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.layout import Layout
+from structent.losses.torch.arguments import check_arguments, check_options
 from structent.losses.torch.operator import distributed, labelled
-from structent.losses.torch.rows import check_labels, layout_of, losses_of_targets, rows_of_labels
-from structent.structure import RandomPartition
+from structent.losses.torch.rows import (
+    check_labels,
+    coarse_layouts_of,
+    layout_of,
+    losses_of_codes,
+    losses_of_targets,
+    members_on,
+    row_weights,
+    rows_of_labels,
+)
+from structent.structure import RandomPartition, Targets
+from structent.structure.targets import checked_targets
 
-REDUCTIONS = ("none", "mean", "sum")
+# While compiling a structure is block_of and weights, and with sets where each begins and the
+# classes of all; else it is compiled once.
+Compiled: TypeAlias = Layout | CoarseLayouts | tuple[Tensor, ...]
 
 
 def structured_cross_entropy(
@@ -26,6 +40,7 @@ def structured_cross_entropy(
     ignore_index: int = -100,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
+    targets: Targets | None = None,
 ) -> Tensor:
     r"""Structured cross-entropy of logits: ``torch.nn.functional.cross_entropy`` with a structure.
 
@@ -43,6 +58,12 @@ def structured_cross_entropy(
         How the classes are related. With ``trivial(classes)`` every option gives what torch gives.
     weight, ignore_index, reduction, label_smoothing
         As in torch; the mean divides as torch divides.
+    targets
+        Where rows are labelled by classes, blocks or sets of classes: what
+        ``structure.encode(labels, allow_blocks=True)`` gave. ``target`` then has its codes. A row
+        of a set C has the loss :math:`-\sum_t w_t \log Q(A_t)`, :math:`A_t` being the block of
+        partition t that holds C if one does, else C itself; it weighs what the classes of C do on
+        average.
 
     Examples
     --------
@@ -58,23 +79,24 @@ def structured_cross_entropy(
             f"structure must be a RandomPartition, got {type(structure).__name__}; "
             "give sampler.sample(step), or use the module, which draws at each training step"
         )
-    check_arguments(input, target, structure.n_classes)
+    check_arguments(input, target, structure.n_classes, with_sets=targets is not None)
     check_options(structure.n_classes, weight, reduction, label_smoothing)
-    compiling = torch.compiler.is_compiling()
-    return loss_of(
-        input,
-        target,
-        _constant_arrays(structure) if compiling else layout_of(structure),
-        weight,
-        ignore_index,
-        reduction,
-        label_smoothing,
-    )
+    if torch.compiler.is_compiling():
+        compiled: Compiled = _constant_arrays(structure, targets)
+    else:
+        compiled = layout_of(structure)
+        if targets is not None:
+            sets = checked_targets(targets, structure.classes).coarse_sets
+            compiled = coarse_layouts_of(compiled, sets)
+    return loss_of(input, target, compiled, weight, ignore_index, reduction, label_smoothing)
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]  # torch's own
-def _constant_arrays(structure: RandomPartition) -> tuple[Tensor, Tensor]:
-    return arrays_of(structure)
+def _constant_arrays(structure: RandomPartition, targets: Targets | None) -> tuple[Tensor, ...]:
+    if targets is None:
+        return arrays_of(structure)
+    sets = checked_targets(targets, structure.classes).coarse_sets
+    return *arrays_of(structure), *arrays_of_sets(sets)
 
 
 def arrays_of(structure: RandomPartition) -> tuple[Tensor, Tensor]:
@@ -82,16 +104,22 @@ def arrays_of(structure: RandomPartition) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(structure.block_of.copy()), torch.from_numpy(structure.weights.copy())
 
 
+def arrays_of_sets(sets: tuple[tuple[int, ...], ...]) -> tuple[Tensor, Tensor]:
+    """Return sets of classes as tensors: where each begins, with one more end, and the classes."""
+    start = torch.tensor([0, *map(len, sets)], dtype=torch.int64).cumsum(0)
+    return start, torch.tensor([c for members in sets for c in members], dtype=torch.int64)
+
+
 def loss_of(
     input: Tensor,  # noqa: A002  torch's own name
     target: Tensor,
-    structure: Layout | tuple[Tensor, Tensor],
+    structure: Compiled,
     weight: Tensor | None,
     ignore_index: int,
     reduction: str,
     label_smoothing: float,
 ) -> Tensor:
-    """Return the loss of checked arguments; while compiling the structure is a pair of arrays."""
+    """Return the loss of checked arguments; while compiling the structure is a tuple of arrays."""
     logits = input if input.dtype in (torch.float32, torch.float64) else input.float()
     if logits.dim() == 1:
         logits, target = logits[None], target[None]
@@ -100,17 +128,11 @@ def loss_of(
             logits, target, structure, weight, ignore_index, label_smoothing
         )
         loss = _reduced(losses, divisor, reduction)
-    elif isinstance(structure, Layout):
-        options = (target.long(), structure, weight, ignore_index, reduction)
-        if _wanted(logits):
-            loss = OfLabels.apply(logits, options)  # type: ignore[no-untyped-call]  # torch's own
-        else:
-            loss, _ = _loss_and_gradient(logits, options, with_gradient=False)
+    elif isinstance(structure, tuple):
+        losses, divisor = _by_operator(logits, target, structure, weight, ignore_index)
+        loss = _reduced(losses, divisor, reduction)
     else:
-        losses, _, total = labelled(
-            logits, target, *structure, weight, ignore_index, _wanted(logits)
-        )
-        loss = _reduced(losses, total, reduction)
+        loss = _of_labels(logits, (target.long(), structure, weight, ignore_index, reduction))
     if reduction == "none" and input.dim() == 1:
         loss = loss[0]
     if loss.dtype == input.dtype or torch.is_autocast_enabled(input.device.type):
@@ -120,6 +142,29 @@ def loss_of(
 
 def _wanted(logits: Tensor) -> bool:
     return torch.is_grad_enabled() and logits.requires_grad
+
+
+def _of_labels(logits: Tensor, options: tuple[Any, ...]) -> Tensor:
+    """Return the reduced loss of class indices or codes; the options are those of OfLabels."""
+    if _wanted(logits):
+        loss: Tensor = OfLabels.apply(logits, options)  # type: ignore[no-untyped-call]  # torch's own
+        return loss
+    return _loss_and_gradient(logits, options, with_gradient=False)[0]
+
+
+def _by_operator(
+    logits: Tensor,
+    target: Tensor,
+    arrays: tuple[Tensor, ...],
+    weight: Tensor | None,
+    ignore_index: int,
+) -> tuple[Tensor, Tensor]:
+    """Return the losses of class indices or codes, and the sum of their weights."""
+    block_of, weights, *sets = arrays
+    losses, _, total = labelled(
+        logits, target, block_of, weights, weight, ignore_index, _wanted(logits), *sets
+    )
+    return losses, total
 
 
 def _reduced(losses: Tensor, divisor: Tensor | float, reduction: str) -> Tensor:
@@ -132,8 +177,8 @@ def _reduced(losses: Tensor, divisor: Tensor | float, reduction: str) -> Tensor:
 class OfLabels(torch.autograd.Function):
     """The loss of class-index targets, with the gradient taken in the same visit of the logits.
 
-    Its options come as one tuple, (target, layout, weight, ignore_index, reduction): torch looks at
-    every argument of a function, twice.
+    Its options come as one tuple, (target, structure, weight, ignore_index, reduction): torch looks
+    at every argument of a function, twice.
     """
 
     @staticmethod
@@ -164,11 +209,13 @@ class OfLabels(torch.autograd.Function):
 def _loss_and_gradient(
     logits: Tensor, options: tuple[Any, ...], *, with_gradient: bool
 ) -> tuple[Tensor, Any]:
-    target, layout, weight, ignore_index, reduction = options
+    target, structure, weight, ignore_index, reduction = options
     of_mean = reduction == "mean"
+    coarse = structure if isinstance(structure, CoarseLayouts) else None
     rows, loss, gradient, total_weight = rows_of_labels(
-        logits, target, layout, weight, ignore_index, with_gradient=with_gradient, of_mean=of_mean
-    )
+        logits, target, structure if coarse is None else coarse.layout, weight, ignore_index,
+        with_gradient=with_gradient, of_mean=of_mean, coarse=coarse,
+    )  # fmt: skip
     if reduction == "none":
         return torch.as_tensor(rows).view(target.shape), gradient
     if of_mean:
@@ -180,68 +227,46 @@ def _differentiable_gradient(
     logits: Tensor,
     grad_output: Tensor,
     target: Tensor,
-    layout: Layout,
+    structure: Layout | CoarseLayouts,
     weight: Tensor | None,
     ignore_index: int,
     reduction: str,
 ) -> Tensor:
-    losses, divisor = _of_targets(logits, target, layout, weight, ignore_index, 0.0)
+    if isinstance(structure, CoarseLayouts):
+        kept, codes, rows = _rows_of_codes(logits, target, structure, weight, ignore_index)
+        losses = torch.where(kept, rows * losses_of_codes(logits, codes, structure), 0.0)
+        divisor: Tensor | float = rows.sum()
+    else:
+        losses, divisor = _of_targets(logits, target, structure, weight, ignore_index, 0.0)
     loss = _reduced(losses, divisor, reduction)
     (gradient,) = torch.autograd.grad(loss, logits, grad_output, create_graph=True)
     return gradient
 
 
-def check_arguments(input: Tensor, target: Tensor, n_classes: int) -> None:  # noqa: A002
-    """Refuse logits and targets that do not fit each other or the structure."""
-    usual = target.dim() == 1 and input.shape == (target.shape[0], n_classes)
-    if usual and input.dtype == torch.float32 and target.dtype == torch.int64:
-        return  # a look at everything else would take longer than a small batch
-    if not input.is_floating_point():
-        raise StructureError(f"logits must be floating-point numbers, got {input.dtype}")
-    if input.dim() == 0:
-        raise StructureError("logits must have an axis of classes, got a single number")
-    columns = input.shape[0] if input.dim() == 1 else input.shape[1]
-    if columns != n_classes:
-        raise StructureError(f"structure covers {n_classes} classes but logits have {columns}")
-    expected = tuple(input.shape)
-    if not target.is_floating_point():
-        expected = () if input.dim() == 1 else (*input.shape[:1], *input.shape[2:])
-    if tuple(target.shape) != expected:
-        raise LabelError(
-            f"target must have shape {expected} for logits of shape {tuple(input.shape)}, got "
-            f"{target.dtype} of shape {tuple(target.shape)}; probabilities have that of the logits"
-        )
-
-
-def check_options(
-    n_classes: int, weight: Tensor | None, reduction: str, label_smoothing: float
-) -> None:
-    """Refuse options that torch would refuse, or that do not fit the structure."""
-    if reduction not in REDUCTIONS:
-        raise StructureError(f"reduction must be one of {REDUCTIONS}, got {reduction!r}")
-    if not 0.0 <= label_smoothing <= 1.0:
-        raise StructureError(f"label_smoothing must be between 0 and 1, got {label_smoothing}")
-    if weight is None:
-        return
-    if tuple(weight.shape) != (n_classes,):
-        raise StructureError(
-            f"weight must have one entry for each of the {n_classes} classes, "
-            f"got shape {tuple(weight.shape)}"
-        )
-    looked_at = not (torch.compiler.is_compiling() or weight.is_meta)
-    if looked_at and not bool(weight.isfinite().all()):
-        raise StructureError("weight must hold finite numbers, got NaN or infinity")
+def _rows_of_codes(
+    logits: Tensor,
+    target: Tensor,
+    coarse: CoarseLayouts,
+    weight: Tensor | None,
+    ignore_index: int,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return which rows are kept, codes that can be looked up, and the weights of the rows."""
+    kept = target != ignore_index
+    codes, members = torch.where(kept, target, 0), members_on(coarse, logits.device)
+    return kept, codes, row_weights(codes, kept, weight, members, logits.dtype)
 
 
 def _of_targets(
     logits: Tensor,
     target: Tensor,
-    structure: Layout | tuple[Tensor, Tensor],
+    structure: Compiled,
     weight: Tensor | None,
     ignore_index: int,
     label_smoothing: float,
 ) -> tuple[Tensor, Tensor | float]:
     """Return the losses of probabilities, or of smoothed labels, and what the mean divides by."""
+    if isinstance(structure, CoarseLayouts) or (isinstance(structure, tuple) and structure[2:]):
+        return _of_smoothed_codes(logits, target, structure, weight, ignore_index, label_smoothing)
     n_classes = logits.shape[1]
     kept: Tensor | None = None
     divisor: Tensor | float = logits.numel() / n_classes
@@ -264,3 +289,26 @@ def _of_targets(
     else:
         losses, _, _ = distributed(logits, targets, *structure, _wanted(logits))
     return losses if kept is None else torch.where(kept, losses, 0.0), divisor
+
+
+def _of_smoothed_codes(
+    logits: Tensor,
+    target: Tensor,
+    structure: CoarseLayouts | tuple[Tensor, ...],
+    weight: Tensor | None,
+    ignore_index: int,
+    label_smoothing: float,
+) -> tuple[Tensor, Tensor | float]:
+    """Return (1 - s) loss(code) + s times the mean loss of the classes, and the same divisor."""
+    plain: Compiled
+    if isinstance(structure, tuple):
+        plain = structure[:2]
+        losses, divisor = _by_operator(logits, target, structure, weight, ignore_index)
+    else:
+        plain, target = structure.layout, target.long()
+        losses = _of_labels(logits, (target, structure, weight, ignore_index, "none"))
+        divisor = _rows_of_codes(logits, target, structure, weight, ignore_index)[2].sum()
+    anything = torch.full_like(logits, 1.0 / logits.shape[1], requires_grad=False)
+    of_anything, _ = _of_targets(logits, anything, plain, weight, ignore_index, 0.0)
+    of_anything = torch.where(target != ignore_index, of_anything, 0.0)
+    return (1.0 - label_smoothing) * losses + label_smoothing * of_anything, divisor

@@ -8,17 +8,20 @@ import torch
 from torch import Tensor, nn
 
 from structent.errors import StructureError
+from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.layout import Layout
+from structent.losses.torch.arguments import check_arguments, check_options
 from structent.losses.torch.functional import (
+    Compiled,
     arrays_of,
-    check_arguments,
-    check_options,
+    arrays_of_sets,
     loss_of,
     structured_cross_entropy,
 )
 from structent.losses.torch.operator import Registered, draw_partition
 from structent.losses.torch.rows import layout_of
-from structent.structure import PartitionSampler, RandomPartition, trivial
+from structent.structure import PartitionSampler, RandomPartition, Targets, trivial
+from structent.structure.targets import checked_targets
 
 
 class StructuredCrossEntropy(nn.Module):
@@ -35,6 +38,10 @@ class StructuredCrossEntropy(nn.Module):
         As in torch.
     eval_structure
         With a sampler: the structure in evaluation mode, the singletons if None.
+    targets
+        Where rows are labelled by classes, blocks or sets of classes: what
+        ``structure.encode(labels, allow_blocks=True)`` gave. The targets of :meth:`forward` are
+        then its codes, of these rows or others.
 
     Examples
     --------
@@ -58,17 +65,22 @@ class StructuredCrossEntropy(nn.Module):
         reduction: str = "mean",
         label_smoothing: float = 0.0,
         eval_structure: RandomPartition | None = None,
+        targets: Targets | None = None,
     ) -> None:
         super().__init__()
         self.sampler, self.structure = _sampler_and_structure(structure, eval_structure)
-        self.layout = layout_of(self.structure)
+        self.targets = None if targets is None else checked_targets(targets, structure.classes)
+        self.layout = self._compiled(layout_of(self.structure))
         check_options(len(structure.classes), weight, reduction, label_smoothing)
         self.ignore_index = ignore_index
         self.reduction = reduction
         self.label_smoothing = label_smoothing
         self.register_buffer("weight", weight)
         # No buffers: the structure keeps its digits when the module is converted or moved.
-        self.arrays = arrays_of(self.structure)
+        self.arrays: tuple[Tensor, ...] = arrays_of(self.structure)
+        self.arrays_of_sets: tuple[Tensor, ...] = ()
+        if self.targets is not None:
+            self.arrays_of_sets = arrays_of_sets(self.targets.coarse_sets)
         if self.sampler is not None:
             self.register_buffer("step", torch.zeros((), dtype=torch.int64, device="cpu"))
             self._n_drawn = self.sampler.sample(0).n_partitions
@@ -76,7 +88,7 @@ class StructuredCrossEntropy(nn.Module):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:  # noqa: A002  torch's own name
         """Return the loss of logits and targets, shaped as ``torch.nn.CrossEntropyLoss`` takes."""
-        check_arguments(input, target, self.layout.n_classes)
+        check_arguments(input, target, self.structure.n_classes, with_sets=self.targets is not None)
         return loss_of(
             input,
             target,
@@ -87,17 +99,23 @@ class StructuredCrossEntropy(nn.Module):
             self.label_smoothing,
         )
 
-    def _structure_of_this_step(self) -> Layout | tuple[Tensor, Tensor]:
+    def _structure_of_this_step(self) -> Compiled:
         compiling = torch.compiler.is_compiling()
         if self.sampler is None or not self.training:
-            return self.arrays if compiling else self.layout
-        drawn: Layout | tuple[Tensor, Tensor]
+            return (*self.arrays, *self.arrays_of_sets) if compiling else self.layout
+        drawn: Compiled
         if compiling:
-            drawn = draw_partition(self.step, self._registered.number, self._n_drawn)
+            arrays = draw_partition(self.step, self._registered.number, self._n_drawn)
+            drawn = (*arrays, *self.arrays_of_sets)
         else:
-            drawn = Layout.of(self.sampler.sample(int(self.step)))
+            drawn = self._compiled(Layout.of(self.sampler.sample(int(self.step))))
         self.step += 1
         return drawn
+
+    def _compiled(self, layout: Layout) -> Layout | CoarseLayouts:
+        if self.targets is None:
+            return layout
+        return CoarseLayouts.of(layout, self.targets.coarse_sets)
 
     @torch.no_grad()
     def level_losses(self, input: Tensor, target: Tensor) -> dict[str, Tensor]:  # noqa: A002
@@ -111,6 +129,7 @@ class StructuredCrossEntropy(nn.Module):
                 ignore_index=self.ignore_index,
                 reduction=self.reduction,
                 label_smoothing=self.label_smoothing,
+                targets=self.targets,
             )
             for name in self.structure.levels
         }

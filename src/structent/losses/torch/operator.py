@@ -7,9 +7,11 @@ training step for a drawn structure: nothing of them is frozen into a compiled g
 from typing import Any
 from weakref import WeakValueDictionary
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.layout import Layout
 from structent.losses.torch.portable import TensorLayout
 from structent.losses.torch.rows import rows_of_labels
@@ -53,7 +55,7 @@ def _(step: Tensor, sampler: int, n_partitions: int) -> tuple[Tensor, Tensor]:
 
 
 @torch.library.custom_op("structent::rows_of_labels", mutates_args=())
-def labelled(
+def labelled(  # noqa: PLR0913, PLR0917  an operator takes no objects
     logits: Tensor,
     target: Tensor,
     block_of: Tensor,
@@ -61,15 +63,26 @@ def labelled(
     weight: Tensor | None,
     ignore_index: int,
     with_gradient: bool,
+    set_start: Tensor | None = None,
+    set_members: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the weighted losses, the gradient of each, and the sum of the weights."""
+    """Return the weighted losses, the gradient of each, and the sum of the weights.
+
+    Where targets may be codes of sets, the classes of set s are
+    ``set_members[set_start[s]:set_start[s + 1]]``.
+    """
+    layout, coarse = _layout(block_of, weights), None
+    if set_start is not None and set_members is not None:
+        sets = np.split(set_members.cpu().numpy(), set_start.cpu().numpy()[1:-1])
+        coarse = CoarseLayouts.of(layout, [members.tolist() for members in sets])
     losses, _, gradient, total_weight = rows_of_labels(
         logits,
         target.long(),
-        _layout(block_of, weights),
+        layout,
         weight,
         ignore_index,
         with_gradient=with_gradient,
+        coarse=coarse,
     )
     if gradient is None:
         gradient = logits.new_empty(0)
@@ -77,7 +90,7 @@ def labelled(
 
 
 @labelled.register_fake
-def _(
+def _(  # noqa: PLR0913, PLR0917
     logits: Tensor,
     target: Tensor,
     block_of: Tensor,  # noqa: ARG001  shapes follow from the others
@@ -85,6 +98,8 @@ def _(
     weight: Tensor | None,  # noqa: ARG001
     ignore_index: int,  # noqa: ARG001
     with_gradient: bool,
+    set_start: Tensor | None = None,  # noqa: ARG001
+    set_members: Tensor | None = None,  # noqa: ARG001
 ) -> tuple[Tensor, Tensor, Tensor]:
     return _fake(logits, target.shape, with_gradient)
 

@@ -11,8 +11,14 @@ from torch import Tensor
 
 from structent.errors import LabelError
 from structent.kernels import fused
+from structent.kernels.coarse import CoarseLayouts, members_of_sets
 from structent.kernels.layout import Layout
 from structent.losses.torch import portable
+from structent.losses.torch.coarse import (
+    loss_and_gradient_of_sets,
+    members_of_rows,
+    weights_of_codes,
+)
 from structent.losses.torch.soft import loss_of_targets
 from structent.structure import RandomPartition
 
@@ -29,6 +35,19 @@ def tensor_layout_of(layout: Layout, device: torch.device) -> portable.TensorLay
     return portable.TensorLayout.of(layout, device)
 
 
+@lru_cache(maxsize=64)
+def coarse_layouts_of(layout: Layout, sets: tuple[tuple[int, ...], ...]) -> CoarseLayouts:
+    """Return the layouts of sets of classes, which are compiled once."""
+    return CoarseLayouts.of(layout, sets)
+
+
+@lru_cache(maxsize=64)
+def members_on(coarse: CoarseLayouts, device: torch.device) -> Tensor:
+    """Return which classes each set holds, (sets, classes), on a device."""
+    members = members_of_sets(coarse.sets, coarse.layout.n_classes)
+    return torch.from_numpy(members).to(device)
+
+
 def rows_of_labels(
     logits: Tensor,
     target: Tensor,
@@ -38,6 +57,7 @@ def rows_of_labels(
     *,
     with_gradient: bool,
     of_mean: bool = False,
+    coarse: CoarseLayouts | None = None,
 ) -> tuple[Tensor | NDArray[Any], float, Tensor | None, float]:
     """Return the weighted losses of the rows, their sum, the gradient, and the sum of the weights.
 
@@ -49,6 +69,7 @@ def rows_of_labels(
         return portable_rows_of_labels(
             logits, target, on_device, weight, ignore_index,
             with_gradient=with_gradient, of_mean=of_mean,
+            members=None if coarse is None else members_on(coarse, logits.device),
         )  # fmt: skip
     contiguous = logits.detach().contiguous()
     gradient = torch.empty_like(contiguous) if with_gradient else None
@@ -61,6 +82,7 @@ def rows_of_labels(
         ignored=ignore_index,
         of_mean=of_mean,
         n_threads=torch.get_num_threads(),
+        coarse=coarse,
     )
     return losses.rows, losses.total, gradient, losses.total_weight
 
@@ -74,18 +96,28 @@ def portable_rows_of_labels(
     *,
     with_gradient: bool,
     of_mean: bool = False,
+    members: Tensor | None = None,
 ) -> tuple[Tensor, float, Tensor | None, float]:
-    """Do the same in torch operations alone."""
+    """Do the same in torch operations alone; ``members`` has the classes of each set, if any."""
     n_classes = logits.shape[1]
     flat = logits.detach().movedim(1, -1).reshape(-1, n_classes)
     kept = target.reshape(-1) != ignore_index
     labels = torch.where(kept, target.reshape(-1), 0)
-    check_labels(labels, n_classes)
-    rows = kept.to(flat.dtype) if weight is None else kept * weight.to(flat.dtype)[labels]
+    check_labels(labels, n_classes + (0 if members is None else len(members)))
+    rows = row_weights(labels, kept, weight, members, flat.dtype)
     total_weight = float(rows.sum())
+    factor = rows / total_weight if of_mean else rows
     losses, gradient = portable.loss_and_gradient(
-        flat, labels, rows / total_weight if of_mean else rows, layout, with_gradient=with_gradient
+        flat, labels.clamp(max=n_classes - 1), factor, layout, with_gradient=with_gradient
     )
+    if members is not None:
+        coarse = (labels >= n_classes).nonzero()[:, 0]
+        losses[coarse], gradient_of_sets = loss_and_gradient_of_sets(
+            flat[coarse], members[labels[coarse] - n_classes], factor[coarse], layout,
+            with_gradient=with_gradient,
+        )  # fmt: skip
+        if gradient is not None and gradient_of_sets is not None:
+            gradient[coarse] = gradient_of_sets
     losses = losses * rows
     if not bool(kept.all()):  # NaN times 0 is NaN, but a row that is ignored has no loss
         losses = torch.where(kept, losses, 0.0)
@@ -95,8 +127,18 @@ def portable_rows_of_labels(
     return losses, float(losses.sum()), gradient, total_weight
 
 
+def row_weights(
+    labels: Tensor, kept: Tensor, weight: Tensor | None, members: Tensor | None, dtype: torch.dtype
+) -> Tensor:
+    """Return the weight of each row, in the shape of the labels: 0 where it is not kept."""
+    if weight is None:
+        return kept.to(dtype)
+    of_codes = weight.to(dtype) if members is None else weights_of_codes(weight.to(dtype), members)
+    return kept * of_codes[labels]
+
+
 def check_labels(labels: Tensor, n_classes: int) -> None:
-    """Refuse labels that are no class."""
+    """Refuse labels that are no class, or no code where there are that many codes."""
     wrong = (labels < 0) | (labels >= n_classes)
     if bool(wrong.any()):
         raise LabelError(
@@ -114,3 +156,17 @@ def losses_of_targets(logits: Tensor, targets: Tensor, layout: Layout) -> Tensor
     flat, flat_targets = (x.movedim(1, -1).reshape(-1, n_classes) for x in (logits, targets))
     losses = loss_of_targets(flat, flat_targets, tensor_layout_of(layout, logits.device))
     return losses.reshape(logits.shape[0], *logits.shape[2:])
+
+
+def losses_of_codes(logits: Tensor, codes: Tensor, coarse: CoarseLayouts) -> Tensor:
+    """Return the losses of codes that are classes or sets of them, differentiable twice.
+
+    ``logits`` are (n, classes, ...), codes and losses (n, ...).
+    """
+    flat = logits.movedim(1, -1).reshape(-1, logits.shape[1])
+    layout = tensor_layout_of(coarse.layout, logits.device)
+    is_member = members_of_rows(codes.reshape(-1), members_on(coarse, logits.device))
+    losses, _ = loss_and_gradient_of_sets(
+        flat, is_member, flat.new_empty(0), layout, with_gradient=False
+    )
+    return losses.reshape(codes.shape)

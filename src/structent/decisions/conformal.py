@@ -1,0 +1,154 @@
+"""Sets of classes with a guarantee: split conformal calibration of the chains of hedge."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from structent._checks import as_array, checked_fraction
+from structent._typing import FloatArray, IndexArray
+from structent.decisions.chains import BoolArray
+from structent.decisions.hedging import HedgedPredictions, checked_rows, predictions
+from structent.errors import StructureError
+from structent.structure import RandomPartition
+from structent.structure.labels import class_indices
+
+
+def block_scores(
+    y_true: ArrayLike, proba: ArrayLike, structure: RandomPartition, *, classes: Any = None
+) -> FloatArray:
+    """How wrongly each row is sure: the probability of the largest set of its chain that misses y.
+
+    The chain is that of :func:`~structent.decisions.hedge`. The score is 0 where no set misses the
+    true class, which then is the most probable one. Scores of rows that the model was not trained
+    on are what :func:`calibrated_hedge` needs.
+
+    Parameters
+    ----------
+    y_true
+        The true class of each row, (n,).
+    proba, structure, classes
+        As in :func:`~structent.decisions.hedge`.
+
+    Returns
+    -------
+    The score of each row, (n,).
+
+    Examples
+    --------
+    The first row is right. In the second a maple is missed by "oak", with .5, and held by "tree".
+    In the third a rose is missed by both, and held by all classes alone.
+
+    >>> from structent import hierarchy
+    >>> plants = hierarchy({"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)})
+    >>> proba = [[0.5, 0.375, 0.125]] * 3
+    >>> block_scores(["oak", "maple", "rose"], proba, plants).tolist()
+    [0.0, 0.5, 0.875]
+    """
+    chains, table = checked_rows(proba, structure, classes)
+    codes = class_indices(y_true, structure.classes)
+    if len(codes) != len(table):
+        raise StructureError(f"y_true has {len(codes)} rows but proba has {len(table)}")
+
+    def miss(rows: IndexArray, sets: IndexArray, _probability: FloatArray) -> BoolArray:
+        return ~chains.hold(sets, codes[rows])
+
+    return chains.climb(table, miss).before
+
+
+def calibrated_quantile(scores: ArrayLike, confidence: float) -> float:
+    r"""The :math:`\lceil (n + 1) \, confidence \rceil`-th smallest of n scores.
+
+    The score of a new row that is exchangeable with those of the scores is at most this with a
+    probability of at least the confidence, and of at most 1 / (n + 1) more where no two scores are
+    equal. It is infinite where n is below confidence / (1 - confidence), for so few rows can say
+    nothing of the kind; and 0, the least score there is, where the confidence is 0.
+
+    Parameters
+    ----------
+    scores
+        The scores of held-out rows, (n,), in any order.
+    confidence
+        A probability. It is taken as the decimal number that it prints as: 0.9 is nine tenths.
+
+    Examples
+    --------
+    >>> nineteen = [i / 20 for i in range(19)]
+    >>> calibrated_quantile(nineteen, 0.9)  # the 18th smallest
+    0.85
+    >>> calibrated_quantile(nineteen, 0.96)
+    inf
+    """
+    checked = _checked_scores(scores)
+    # In floats (99 + 1) * 0.55 is a little above 55, and would ask for the 56th score.
+    share = Fraction(str(checked_fraction(confidence, "confidence")))
+    rank = math.ceil((len(checked) + 1) * share)
+    if rank > len(checked):
+        return math.inf
+    return float(np.sort(checked)[rank - 1]) if rank > 0 else 0.0
+
+
+def calibrated_hedge(
+    proba: ArrayLike,
+    structure: RandomPartition,
+    confidence: float,
+    scores: ArrayLike,
+    *,
+    classes: Any = None,
+) -> HedgedPredictions:
+    """As precise a set for each row as keeps the asked coverage, whatever the probabilities are.
+
+    The first set of the row's chain, which is that of :func:`~structent.decisions.hedge`, whose
+    probability exceeds the :func:`calibrated_quantile` of the scores; all classes where none does.
+    It holds the true class exactly where the row's score is at most the quantile. So it does with
+    a probability of at least the confidence, over new rows and held-out rows together, if they are
+    exchangeable (drawn alike, in no order that matters). That is an average: the guarantee is not
+    for each class, nor for rows that are drawn otherwise.
+
+    Where the model is right more often than the confidence asks, the quantile is 0 and the set is
+    the most probable class. Where the scores are fewer than confidence / (1 - confidence), 9 for
+    0.9, every set is all classes, for nothing smaller can be guaranteed.
+
+    Parameters
+    ----------
+    proba, structure, confidence, classes
+        As in :func:`~structent.decisions.hedge`; the confidence is the coverage.
+    scores
+        What :func:`block_scores` gives for held-out rows, under the same structure. They serve any
+        confidence.
+
+    Examples
+    --------
+    >>> from structent import hierarchy
+    >>> plants = hierarchy({"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)})
+    >>> held_out = block_scores(["oak", "maple", "oak"], [[0.5, 0.375, 0.125]] * 3, plants)
+    >>> calibrated_hedge([[0.5, 0.375, 0.125]], plants, 0.5, held_out).names
+    ('oak',)
+    >>> calibrated_hedge([[0.5, 0.375, 0.125]], plants, 0.75, held_out).names
+    ('tree',)
+    """
+    quantile = calibrated_quantile(scores, confidence)
+    chains, table = checked_rows(proba, structure, classes)
+    climbed = chains.climb(table, lambda _rows, _sets, probability: probability <= quantile)
+    return predictions(climbed, chains, structure.classes)
+
+
+def _checked_scores(scores: ArrayLike) -> FloatArray:
+    given = as_array(scores, "scores")
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "fiu"):
+        raise StructureError(
+            "scores must be one number for each held-out row, as block_scores gives them, "
+            f"got {given.dtype} of shape {given.shape}"
+        )
+    checked = given.astype(np.float64)
+    wrong = ~(np.isfinite(checked) & (checked >= 0))
+    if wrong.any():
+        raise StructureError(
+            "scores must be finite and not negative, as block_scores gives them, "
+            f"got {checked[wrong][0]:g}"
+        )
+    return checked

@@ -1,0 +1,181 @@
+"""The orbit of a structure: all that it can become when its classes are scrambled, each once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TypeAlias
+
+import numpy as np
+
+from structent._typing import IndexArray
+from structent.errors import StructentError
+from structent.structure import LabelGraph, RandomPartition, SpanningTreePartitions
+
+Scrambled: TypeAlias = RandomPartition | SpanningTreePartitions
+
+# An orbit of so many structures, or so many times the copies wanted, is listed; in a larger one
+# chance rarely meets the same structure twice.
+_LISTED = 1000
+_LISTED_FOR_A_COPY = 5
+
+
+@dataclass(frozen=True)
+class Orbit:
+    """Copies of a structure with its classes scrambled: all different, none the structure itself.
+
+    Attributes
+    ----------
+    copies
+        The copies, in the order in which they were drawn.
+    size
+        How many structures the orbit has, that which is scrambled among them; None if there are
+        too many to be listed.
+    """
+
+    copies: tuple[Scrambled, ...]
+    size: int | None
+
+
+def draw_copies(structure: Scrambled, n_copies: int, rng: np.random.Generator) -> Orbit:
+    """Return scrambled copies, drawn without replacement from the orbit of a structure.
+
+    The orbit has ``n_classes!`` divided by the number of automorphisms structures: a scrambling
+    that leaves the weighted partitions, or the graph, as they are gives no new one. Every copy is
+    as likely as every other. There are fewer copies than asked for where the orbit has no more.
+
+    Parameters
+    ----------
+    structure
+        What is scrambled.
+    n_copies
+        How many copies are wanted.
+    rng
+        Decides which.
+
+    Examples
+    --------
+    Of the six orders of three sizes each is the same as its reverse.
+
+    >>> from structent import ordinal
+    >>> orbit = draw_copies(ordinal(["S", "M", "L"]), 99, np.random.default_rng(0))
+    >>> orbit.size, len(orbit.copies)
+    (3, 2)
+    """
+    listed = _listed_orbit(structure, most=max(_LISTED, _LISTED_FOR_A_COPY * n_copies))
+    if listed is not None:
+        others = [places for name, places in listed.items() if name != identity(structure)]
+        drawn = [others[number] for number in rng.permutation(len(others))[:n_copies]]
+    else:
+        drawn = _different_arrangements(structure, n_copies, rng)
+    return Orbit(
+        tuple(rearranged(structure, places) for places in drawn),
+        None if listed is None else len(listed),
+    )
+
+
+def identity(structure: Scrambled, places: IndexArray | None = None) -> str:
+    """Return a text that two structures share exactly if they are the same to a model.
+
+    The order of the partitions and the names of blocks and levels do not matter.
+
+    Parameters
+    ----------
+    structure
+        A random partition, or spanning-tree partitions.
+    places
+        If given, the structure is rearranged first, as by :func:`rearranged`.
+    """
+    if places is None:
+        places = np.arange(len(structure.classes))
+    if isinstance(structure, RandomPartition):
+        content = repr(_weighted_partitions(structure, places))
+    else:
+        settings = (structure.n_blocks, structure.singleton_weight, structure.seed)
+        content = repr((settings, _edges(structure.graph, places)))
+    return sha256(f"{structure.classes!r} {content}".encode()).hexdigest()
+
+
+def rearranged(structure: Scrambled, places: IndexArray) -> Scrambled:
+    """Return the structure in which class i stands where class ``places[i]`` stood."""
+    classes = structure.classes
+    new_label = {classes[old]: classes[new] for new, old in enumerate(places.tolist())}
+    if isinstance(structure, RandomPartition):
+        return structure.relabel(new_label).restrict(classes)
+    edges = [(new_label[first], new_label[second]) for first, second in structure.graph.edges]
+    return SpanningTreePartitions(
+        LabelGraph(edges, classes), structure.n_blocks, structure.singleton_weight, structure.seed
+    )
+
+
+def checked_scrambled(structure: object) -> Scrambled:
+    """Return a structure that can be scrambled, or say what can."""
+    if not isinstance(structure, RandomPartition | SpanningTreePartitions):
+        raise StructentError(
+            "structure must be one that can be scrambled, a RandomPartition or "
+            f"SpanningTreePartitions, got {type(structure).__name__}"
+        )
+    return structure
+
+
+def _listed_orbit(structure: Scrambled, *, most: int) -> dict[str, IndexArray] | None:
+    """Return an arrangement of each structure of the orbit, or None if there are more than most.
+
+    The first two classes exchanged, and all moved on by one: these two generate all scramblings,
+    so that what they reach is the orbit.
+    """
+    start = np.arange(len(structure.classes))
+    moves = [np.roll(start, 1)]
+    if len(start) > 1:
+        moves.append(np.array([1, 0, *start[2:]]))
+    found = {identity(structure): start}
+    waiting = [start]
+    while waiting:
+        places = waiting.pop()
+        for move in moves:
+            name = identity(structure, places[move])
+            if name not in found:
+                found[name] = places[move]
+                waiting.append(places[move])
+        if len(found) > most:
+            return None
+    return found
+
+
+def _different_arrangements(
+    structure: Scrambled, n_copies: int, rng: np.random.Generator
+) -> list[IndexArray]:
+    seen, drawn = {identity(structure)}, list[IndexArray]()
+    while len(drawn) < n_copies:
+        places = rng.permutation(len(structure.classes))
+        name = identity(structure, places)
+        if name not in seen:
+            seen.add(name)
+            drawn.append(places)
+    return drawn
+
+
+def _weighted_partitions(
+    structure: RandomPartition, places: IndexArray
+) -> list[tuple[tuple[int, ...], float]]:
+    """Return the partitions with blocks numbered by their first class, and weights, sorted."""
+    rows = structure.block_of[:, places].tolist()
+    # Weights that should be equal may differ by rounding, as after mix().
+    weights = structure.weights.round(12).tolist()
+    return sorted(
+        (_numbered(block_of), weight) for block_of, weight in zip(rows, weights, strict=True)
+    )
+
+
+def _numbered(block_of: list[int]) -> tuple[int, ...]:
+    number: dict[int, int] = {}
+    return tuple(number.setdefault(block, len(number)) for block in block_of)
+
+
+def _edges(graph: LabelGraph, places: IndexArray) -> list[list[int]]:
+    node = np.empty_like(places)
+    node[places] = np.arange(len(places))
+    first = node[np.repeat(np.arange(graph.n_classes), graph.degrees)]
+    second = node[graph.neighbour_indices]
+    once = first < second
+    return sorted(np.column_stack([first[once], second[once]]).tolist())
