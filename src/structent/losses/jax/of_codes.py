@@ -26,8 +26,10 @@ def loss_of_codes(
     check_range(codes, n_classes + len(sets))
     plan, arrays = compiled(structure)
     members = members_of_sets(sets, n_classes)
+    # As JAX's own: NumPy's float64 would be another type inside of enable_x64 than outside.
+    own = PartitionArrays(*map(jnp.asarray, arrays))
     loss: Array = _jitted_losses(
-        rows, codes, members, arrays, plan.singleton_weight, n_classes + len(sets)
+        rows, codes, members, own, plan.singleton_weight, n_classes + len(sets)
     )
     return loss
 

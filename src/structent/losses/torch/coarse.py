@@ -37,7 +37,7 @@ def loss_and_gradient_of_sets(
     ``structent.kernels.reference``. Losses are differentiable by the logits, and twice.
     """
     q, largest, log_total = _softmax(logits)
-    losses = torch.zeros_like(log_total)
+    losses = 0.0 * log_total  # in the graph, even where there is no partition to add
     gradient = torch.zeros_like(logits) if with_gradient else None
     for weight, inside in _true_blocks(is_member, layout):
         share, own_largest, log_own = _softmax(torch.where(inside, logits, -torch.inf))
