@@ -37,10 +37,12 @@ ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
 PROBLEMS = ("months", "cifar100")
 SHARES = (0.0, 0.5, 0.8)
-N_IMAGES, N_SLICES, N_TRIALS_OF_DAYS = 1000, 6, 8
+N_IMAGES, N_TRIALS_OF_DAYS = 1000, 8
+# The first slice was looked at while this was written.
+SLICES = range(1, 8)
 SIZES_OF_DAYS = (1000, 2000)
 N_VALIDATION, N_TEST_OF_DAYS, N_IMAGES_OF_VALIDATION = 1000, 25_000, 2000
-STRENGTHS = (0.1, 0.3, 1.0, 3.0, 10.0)
+STRENGTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 DEPTHS = (2, 3, 4)
 
 
@@ -81,15 +83,19 @@ class CoarseLabels:
 
     def runs(self) -> list[Settings]:
         """Return every problem, size, trial, share and arm; without coarse rows there is one."""
-        sizes = [("months", size, N_TRIALS_OF_DAYS) for size in SIZES_OF_DAYS]
+        days = [("months", size, range(N_TRIALS_OF_DAYS), DEPTHS) for size in SIZES_OF_DAYS]
+        images = ("cifar100", N_IMAGES, SLICES, STRENGTHS)
         return [
-            {"problem": problem, "size": size, "trial": trial, "share": share, "arm": arm}
-            for problem, size, n_trials in [*sizes, ("cifar100", N_IMAGES, N_SLICES)]
+            {
+                "problem": problem, "size": size, "trial": trial, "share": share, "arm": arm,
+                "candidates": list(candidates),
+            }
+            for problem, size, trials, candidates in [*days, images]
             if problem in self.problems
-            for trial in range(n_trials)
+            for trial in trials
             for share in SHARES
             for arm in (("dropped", "used") if share else ("dropped",))
-        ]
+        ]  # fmt: skip
 
     def prepare(self, n_threads: int, on_progress: OnProgress) -> None:
         """Nothing is shared but the features, which are kept on disk."""
