@@ -254,12 +254,17 @@ def test_an_interrupt_that_python_would_ignore_breaks_off(structent_command, mon
         def __del__(self):
             raise KeyboardInterrupt
 
-    broken_off, ignored = [], []
+    def compare_rows(*_arguments, **_options):
+        Interrupted()
+        time.sleep(30)  # what goes on if the interrupt is lost
+        went_on.append(True)
+
+    broken_off, ignored, went_on = [], [], []
     monkeypatch.setattr(sys, "unraisablehook", ignored.append)
     monkeypatch.setattr("structent.cli._break_off", lambda: broken_off.append(True))
-    monkeypatch.setattr("structent.cli.compare.compare_rows", lambda *_, **__: [Interrupted()][1:])
+    monkeypatch.setattr("structent.cli.compare.compare_rows", compare_rows)
     structent_command("compare", *ABOUT_MONTHS, *NUMBERS)
-    assert broken_off == [True]
+    assert (broken_off, went_on) == ([True], [])
     assert sys.unraisablehook == ignored.append
 
 

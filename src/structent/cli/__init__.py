@@ -1,7 +1,9 @@
 """The ``structent`` command."""
 
+import _thread
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,6 +11,7 @@ from structent._optional import load_optional
 from structent.errors import StructentError
 
 _BROKEN_OFF = 130  # as shells say it: ended by Ctrl-C
+_SOON = 0.01  # seconds
 
 
 def main() -> None:
@@ -46,13 +49,18 @@ def main() -> None:
 
 @contextmanager
 def _no_interrupt_lost() -> Iterator[None]:
-    """Break off where Python would print the interrupt and go on, as in what XGBoost calls."""
+    """Interrupt again where Python would print the interrupt and go on, as in what XGBoost calls.
+
+    The command then learns of it as of any other, and can say what it has finished.
+    """
     before = sys.unraisablehook
 
     def hook(unraisable: "sys.UnraisableHookArgs") -> None:
         if isinstance(unraisable.exc_value, KeyboardInterrupt):
-            _break_off()
-        before(unraisable)
+            # Not at once: it would be raised in here, and ignored like the first.
+            threading.Timer(_SOON, _thread.interrupt_main).start()
+        else:
+            before(unraisable)
 
     sys.unraisablehook = hook
     try:
