@@ -101,8 +101,10 @@ def test_rows_of_known_class_have_the_scores_they_have_without_blocks():
     )
 
 
+@pytest.mark.requires("dask")
 def test_a_dask_array_gives_what_the_whole_table_does():
-    da = pytest.importorskip("dask.array")
+    import dask.array as da
+
     rng = np.random.default_rng(0)
     proba = rng.dirichlet(np.ones(4), size=40)
     pool = [*PLANTS.classes, "tree", "flower", frozenset({"elm", "rose"})]

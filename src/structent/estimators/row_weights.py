@@ -13,6 +13,7 @@ from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
 from structent.estimators.classes import Classes
 from structent.estimators.rows import class_totals
+from structent.kernels.coarse import weights_of_sets
 from structent.structure.labels import unknown_label
 
 
@@ -53,7 +54,7 @@ def row_weights(
     )
     if class_weight is not None:
         of_classes = _class_weights(class_weight, labels, weights, classes)
-        of_sets = [of_classes[list(members)].mean() for members in classes.coarse_sets]
+        of_sets = weights_of_sets(of_classes, classes.coarse_sets)
         weights = weights * np.append(of_classes, of_sets)[labels]
     if not (weights.min() >= 0 and weights.max() > 0):
         raise StructentError(

@@ -76,15 +76,6 @@ class CoarseLayouts:
             self._made[s] = made
         return made
 
-    def weights_of_sets(self, class_weights: FloatArray) -> FloatArray:
-        """Return the weight of a row of each set, (sets,): the mean of its classes' weights.
-
-        Which class the row is of is not known, and neither is how often each occurs; where the
-        classes of a set weigh the same, the row weighs what it would if its class were known.
-        """
-        means = [class_weights[list(members)].mean() for members in self.sets]
-        return np.array(means, dtype=class_weights.dtype)
-
     @cached_property
     def _block_of(self) -> IntArray:
         """The block of each class, numbered from 0 in each partition."""
@@ -106,6 +97,21 @@ class CoarseLayouts:
             np.concatenate([self._block_of[holds], set_or_rest[None]]),
             np.append(weights[holds], self.layout.singleton_weight + weights[~holds].sum()),
         )
+
+
+def weights_of_sets(class_weights: FloatArray, sets: Sequence[Sequence[int]]) -> FloatArray:
+    """Return the weight of a row of each set, (sets,): the mean of its classes' weights.
+
+    Which class the row is of is not known, and neither is how often each occurs; where the classes
+    of a set weigh the same, the row weighs what it would if its class were known.
+
+    Examples
+    --------
+    >>> weights_of_sets(np.array([1.0, 3.0, 1.0]), [(0, 2), (0, 1)]).tolist()
+    [1.0, 2.0]
+    """
+    means = [class_weights[list(members)].mean() for members in sets]
+    return np.array(means, dtype=class_weights.dtype)
 
 
 def members_of_sets(sets: Sequence[Sequence[int]], n_classes: int) -> NDArray[np.bool_]:

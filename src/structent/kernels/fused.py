@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from structent.errors import LabelError
 from structent.kernels import cpu
-from structent.kernels.coarse import CoarseLayouts
+from structent.kernels.coarse import CoarseLayouts, weights_of_sets
 from structent.kernels.labels import prepare_rows
 from structent.kernels.layout import Layout
 
@@ -66,7 +66,7 @@ def loss_and_gradient(  # noqa: PLR0913  plain arrays, not an object of them
     if coarse is not None:
         n_codes += coarse.n_sets
         if class_weights is not None:
-            code_weights = np.append(class_weights, coarse.weights_of_sets(class_weights))
+            code_weights = np.append(class_weights, weights_of_sets(class_weights, coarse.sets))
     total_weight, wrong = prepare_rows(targets, code_weights, ignored, n_codes, labels, weights)
     if wrong >= 0:
         raise LabelError(
