@@ -1,17 +1,13 @@
 """The ``structent`` command."""
 
-import _thread
 import os
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from structent._optional import load_optional
+from structent.cli.interrupts import no_interrupt_lost
 from structent.errors import StructentError
 
 _BROKEN_OFF = 130  # as shells say it: ended by Ctrl-C
-_SOON = 0.01  # seconds
 
 
 def main() -> None:
@@ -21,7 +17,7 @@ def main() -> None:
     broke it off.
     """
     try:
-        with _no_interrupt_lost():
+        with no_interrupt_lost():
             for package in ("typer", "polars", "jinja2", "matplotlib", "xgboost"):
                 load_optional(package, extra="cli", purpose="The structent command")
             from structent.cli.app import app  # noqa: PLC0415  needs what may be missing
@@ -45,28 +41,6 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(1)
-
-
-@contextmanager
-def _no_interrupt_lost() -> Iterator[None]:
-    """Interrupt again where Python would print the interrupt and go on, as in what XGBoost calls.
-
-    The command then learns of it as of any other, and can say what it has finished.
-    """
-    before = sys.unraisablehook
-
-    def hook(unraisable: "sys.UnraisableHookArgs") -> None:
-        if isinstance(unraisable.exc_value, KeyboardInterrupt):
-            # Not at once: it would be raised in here, and ignored like the first.
-            threading.Timer(_SOON, _thread.interrupt_main).start()
-        else:
-            before(unraisable)
-
-    sys.unraisablehook = hook
-    try:
-        yield
-    finally:
-        sys.unraisablehook = before
 
 
 def _break_off() -> None:

@@ -13,6 +13,7 @@ from rich.markdown import Markdown
 
 from structent._optional import load_optional
 from structent.cli import options
+from structent.cli.interrupts import no_interrupt_lost
 from structent.cli.output import Output
 from structent.errors import StructentError
 from structent.experiments.experiment import PRESETS, Experiment
@@ -71,7 +72,8 @@ def reproduce(  # noqa: PLR0913  a command has many options
     if not report_only:
         with output.progress() as on_progress:
             try:
-                do_runs(chosen, kept, n_jobs=jobs, on_progress=on_progress)
+                with no_interrupt_lost():
+                    do_runs(chosen, kept, n_jobs=jobs, on_progress=on_progress)
             except KeyboardInterrupt:
                 if kept.path.exists():
                     output.notes(f"Finished runs are in {kept.path}; the same command goes on.")
