@@ -22,7 +22,11 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.beyond.cifar100_features import cifar100_features
+from benchmarks.beyond.cifar100_features import (
+    Features,
+    cifar100_features,
+    fresh_cifar100_features,
+)
 from benchmarks.beyond.learned_page import write_page
 from benchmarks.beyond.planted import Planted
 from structent.comparison.progress import OnProgress
@@ -53,6 +57,7 @@ N_DAYS, N_TEST_OF_DAYS, N_TRIALS_OF_DAYS, N_BLOCKS = 2000, 20_000, 6, 4
 IMAGES = ((1000, 5), (2500, 3))  # training images, and disjoint slices of so many
 STRENGTHS = (0.003, 0.01, 0.03, 0.1)
 N_COMPONENTS, N_SUPERCLASSES = 200, 20
+FRESH = "no run had these rows when the rule for cuts was made"  # a setting of runs that confirm
 CUTS = "at most half as many blocks as classes"  # runs without this setting are of the first rule
 
 
@@ -65,7 +70,7 @@ class Learned:
     kept_in: ClassVar[str] = "learned"
 
     def runs(self) -> list[Settings]:
-        """Return images and months in turn, then the planted problems."""
+        """Return images and months in turn, the planted problems, and fresh rows to confirm."""
         planted = [
             {"part": "planted", "shape": list(shape), "scale": scale, "ratio": ratio, "trial": seed}
             for shape, scale, ratio, seed in product(SHAPES, SCALES, RATIOS, SEEDS)
@@ -78,8 +83,13 @@ class Learned:
             for size, n_trials in IMAGES
             for trial in range(n_trials)
         ]
+        fresh = [{**run, "rows": FRESH} for run in images]
+        fresh += [
+            {"part": "months", "size": N_DAYS, "trial": N_TRIALS_OF_DAYS + trial, "rows": FRESH}
+            for trial in range(N_TRIALS_OF_DAYS)
+        ]
         in_turn = [run for pair in zip_longest(images, months) for run in pair if run is not None]
-        return [{**run, "cuts": CUTS} for run in (*in_turn, *planted)]
+        return [{**run, "cuts": CUTS} for run in (*in_turn, *planted, *fresh)]
 
     def prepare(self, n_threads: int, on_progress: OnProgress) -> None:
         """Nothing is shared but the features, which are kept on disk."""
@@ -92,7 +102,8 @@ class Learned:
                 return _planted(settings)
             if settings["part"] == "months":
                 return _months(self.data, settings["trial"])
-            return _cifar100(self.data, settings["size"], settings["trial"])
+            features = (_fresh if "rows" in settings else _features)(self.data)
+            return _cifar100(features, _strength(self.data), settings["size"], settings["trial"])
 
 
 def _planted(settings: Settings) -> Result:
@@ -168,14 +179,13 @@ def _learned(model: Any, x: Any, y: Any, trial: int) -> RandomPartition:
     return learn_structure(model, x, y, cv=3, n_levels=(N_LEVELS,), random_state=trial)
 
 
-def _cifar100(data: Path, size: int, trial: int) -> Result:
-    features, paper = _features(data), catalog.cifar100()
+def _cifar100(features: Features, strength: float, size: int, trial: int) -> Result:
+    paper = catalog.cifar100()
     names = np.array(paper.classes)
     own = slice(trial * size, (trial + 1) * size)
     reduced = _reduction().fit(features.train[own])
     x, y = reduced.transform(features.train[own]), names[features.train_labels[own]]
     test = reduced.transform(features.test), names[features.test_labels]
-    strength = _strength(data)
     model = StructuredLogisticRegression(C=strength, tol=1e-3, random_state=trial)
     confusion = out_of_fold_confusion(model, x, y, cv=3, random_state=trial)
     blocks = _cut(confusion, N_SUPERCLASSES)
@@ -222,6 +232,7 @@ def _strength(data: Path) -> float:
 
 
 _features = cache(cifar100_features)
+_fresh = cache(fresh_cifar100_features)
 
 
 def _reduction() -> Any:

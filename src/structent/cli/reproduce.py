@@ -64,7 +64,7 @@ def reproduce(  # noqa: PLR0913  a command has many options
     """
     output = Output(as_json=as_json, quiet=quiet)
     asked = _Asked(problem, experiment, preset, data, sizes, backbone)
-    chosen = _experiment(asked, cache or _cache_folder())
+    chosen = _experiment(asked, cache)
     runs = chosen.runs()
     _check_jobs(jobs)
     _check_folder(out)
@@ -109,7 +109,7 @@ class _Asked:
         return shlex.join(parts)
 
 
-def _experiment(asked: _Asked, cache: Path) -> Experiment:
+def _experiment(asked: _Asked, cache: Path | None) -> Experiment:
     problem, sizes = asked.problem, _sizes(asked.sizes)
     if asked.preset not in PRESETS:
         raise StructentError(f"--preset must be {', '.join(PRESETS)}, got {asked.preset!r}")
@@ -129,7 +129,7 @@ def _experiment(asked: _Asked, cache: Path) -> Experiment:
     return (Months if problem == "months" else Counties)(asked.data, asked.preset, sizes)
 
 
-def _on_images(asked: _Asked, sizes: tuple[int, ...] | None, cache: Path) -> Experiment:
+def _on_images(asked: _Asked, sizes: tuple[int, ...] | None, cache: Path | None) -> Experiment:
     if asked.experiment not in _CIFAR100_EXPERIMENTS:
         raise StructentError(
             f"cifar100 needs --experiment {', '.join(_CIFAR100_EXPERIMENTS)}, got "
@@ -137,6 +137,7 @@ def _on_images(asked: _Asked, sizes: tuple[int, ...] | None, cache: Path) -> Exp
         )
     _load_keras()
     # Only here: they load Keras, which other experiments do without.
+    from structent.experiments.cifar100.features import cache_folder  # noqa: PLC0415
     from structent.experiments.cifar100.fine_tuning import FineTuning  # noqa: PLC0415
     from structent.experiments.cifar100.last_layer import LastLayer  # noqa: PLC0415
     from structent.experiments.cifar100.small_network import SmallNetwork  # noqa: PLC0415
@@ -149,7 +150,7 @@ def _on_images(asked: _Asked, sizes: tuple[int, ...] | None, cache: Path) -> Exp
         )
     if asked.experiment == "1C":
         return FineTuning(asked.data, asked.preset, asked.backbone)
-    return LastLayer(asked.data, asked.preset, asked.backbone, cache)
+    return LastLayer(asked.data, asked.preset, asked.backbone, cache or cache_folder())
 
 
 def _load_keras() -> None:
@@ -157,10 +158,6 @@ def _load_keras() -> None:
     if os.environ.setdefault("KERAS_BACKEND", "torch") == "torch":
         load_optional("torch", extra="torch", purpose=f"{purpose} (KERAS_BACKEND=torch)")
     load_optional("keras", extra="keras", purpose=purpose)
-
-
-def _cache_folder() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "structent"
 
 
 def _sizes(sizes: str | None) -> tuple[int, ...] | None:

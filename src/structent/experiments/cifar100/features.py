@@ -68,6 +68,11 @@ class Features:
         return digest(file.read_bytes() if file.is_file() else self.backbone.encode())
 
 
+def cache_folder() -> Path:
+    """Return where features are kept if nobody says where."""
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "structent"
+
+
 def digest(content: bytes) -> str:
     """Return a short name for content, which other content does not have."""
     return hashlib.sha256(content).hexdigest()[:16]
