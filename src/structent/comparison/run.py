@@ -114,8 +114,7 @@ def compare(  # noqa: PLR0913  a question has many sides
     True
     """
     start = time.perf_counter()
-    is_learned = isinstance(structure, LearnedStructure)
-    until_learned = _until_learned(structure, labels)
+    until_learned, n_learning, told = _until_learned(structure, labels)
     rows = checked_rows(features, labels, groups, until_learned, allow_blocks=allow_blocks)
     if metric not in ("log loss", "accuracy"):
         raise StructentError(f"metric must be 'log loss' or 'accuracy', got {metric!r}")
@@ -125,7 +124,6 @@ def compare(  # noqa: PLR0913  a question has many sides
         estimator = StructuredBoostingClassifier(learning_rate=0.1, random_state=seed, n_jobs=1)
     if allow_blocks:
         estimator = clone(estimator).set_params(allow_blocks=True)
-    n_learning = structure.cv if isinstance(structure, LearnedStructure) else 0
     plan = Plan(n_folds, n_repeats, n_copies, SINGLETON_WEIGHTS, (), n_learning)
     on_progress("a timed probe", 0, 1)
     plan, n_used = _affordable_plan(plan, rows, until_learned, estimator, budget, workers, seed)
@@ -148,7 +146,7 @@ def compare(  # noqa: PLR0913  a question has many sides
     names = feature_names or tuple(map(str, getattr(features, "columns", range(_width(features)))))
     classes, rng = np.unique(used.kinds), np.random.RandomState(seed)
     shown = structure_of(structure, estimator, used, classes, rng)
-    notes = (*notes, *_coarse_rows(used, shown), *([_LEARNED] if is_learned else []))
+    notes = (*notes, *_coarse_rows(used, shown), *told)
     task = described(rows, used, shown, plan, (data, target, group), names, notes)
     return concluded(task, plan, shown, done, used, metric, seed, start, curve)
 
@@ -160,10 +158,14 @@ def drawn_rows(n_rows: int, n_used: int, seed: int) -> IndexArray:
     return np.sort(np.random.default_rng(seed).permutation(n_rows)[:n_used])
 
 
-def _until_learned(structure: Asked, labels: Any) -> Structure:
+def _until_learned(structure: Asked, labels: Any) -> tuple[Structure, int, tuple[str, ...]]:
+    """Return what stands in for a structure, how many more fits it takes a fold, and notes on it.
+
+    A structure that is given stands for itself.
+    """
     if isinstance(structure, LearnedStructure):
-        return trivial(np.unique(checked_labels(labels)).tolist())
-    return structure
+        return trivial(np.unique(checked_labels(labels)).tolist()), structure.cv, (_LEARNED,)
+    return structure, 0, ()
 
 
 def _coarse_rows(rows: Rows, structure: Structure) -> tuple[str, ...]:
