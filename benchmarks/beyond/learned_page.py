@@ -32,7 +32,7 @@ def write_page(finished: Sequence[Finished], n_runs: int, folder: Path) -> None:
     lines = ["# Learned structures", *_about(present, n_runs), *_planted(runs)]
     lines += ["## Months", _HOW_MONTHS, *_months(runs)]
     lines += ["## CIFAR-100", _HOW_CIFAR100, *_cifar100(runs)]
-    lines += [*_first_rule(first, runs), *_confirmed(fresh)]
+    lines += [*_first_rule(first, runs), *_again(fresh)]
     (folder / "learned.md").write_text("\n\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -73,7 +73,7 @@ _WHY_TWO_RULES = (
 _WHY_FRESH = (
     "Everything was settled by then, the penalty too; these runs were made once. CIFAR-100: "
     "slices of the training images from 10,000 on, tested on the 10,000 training images from "
-    "20,000 on, because the test images had been looked at. Months: six trials more, of other days."
+    "20,000 on, because the test images had been looked at. Months: six trials more, drawn anew."
 )
 
 
@@ -221,9 +221,9 @@ def _first_rule(first: Sequence[Finished], runs: Sequence[Finished]) -> list[str
     ]
 
 
-def _confirmed(fresh: Sequence[Finished]) -> list[str]:
+def _again(fresh: Sequence[Finished]) -> list[str]:
     return [
-        "## Confirmed on rows that no run had before",
+        "## Again, on rows that no run had before",
         _WHY_FRESH,
         *_cifar100(fresh),
         "### Months, fresh days",
