@@ -12,10 +12,11 @@ _SOON = 0.01  # seconds
 
 @contextmanager
 def no_interrupt_lost() -> Iterator[None]:
-    """Raise Ctrl-C after all if it fell into what a library written in C calls, as XGBoost does.
+    """Raise Ctrl-C after all if it fell where Python cannot raise it.
 
-    Python cannot raise it there. It goes on, and so does the library, or it fails because it was
-    not given what it had asked for: either way this ends with a ``KeyboardInterrupt``.
+    That is where a library written in C calls Python, or an object is deleted. The library goes on,
+    or fails because it was not given what it had asked for: either way this ends with a
+    ``KeyboardInterrupt``.
     """
     before = sys.unraisablehook
     again: threading.Timer | None = None

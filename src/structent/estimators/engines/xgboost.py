@@ -9,6 +9,7 @@ import numpy as np
 
 from structent._typing import FloatArray
 from structent.errors import StructentError
+from structent.estimators.engines.interrupts import interrupts_postponed
 from structent.estimators.rows import TrainingRows
 from structent.estimators.table import FloatTable
 from structent.estimators.training import OnRound, Settings, Training
@@ -205,4 +206,7 @@ class _LogLossOfSets:
 
 def _matrix(rows: TrainingRows, training: Training, ref: Any = None) -> Any:
     options = matrix_options(rows, training)
-    return xgboost.QuantileDMatrix(rows.features, ref=ref, nthread=training.n_threads, **options)
+    with interrupts_postponed():
+        return xgboost.QuantileDMatrix(
+            rows.features, ref=ref, nthread=training.n_threads, **options
+        )
