@@ -34,7 +34,7 @@ from structent.structure.files import save_bytes
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 COMMAND = "python -m benchmarks.beyond.joint_targets --data ../shared/data"
 
-SIZES, N_TRIALS, N_VALIDATION, N_TEST = (2000, 5000), 5, 2000, 10_000
+SIZES, N_TRIALS, N_VALIDATION, N_TEST = (2000,), 5, 2000, 10_000
 N_BLOCKS = 10
 ARMS = (
     "none", "product", "product and marginals", "circle alone", "graph alone", "scrambled",
