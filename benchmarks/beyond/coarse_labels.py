@@ -84,13 +84,13 @@ class CoarseLabels:
     def runs(self) -> list[Settings]:
         """Return every problem, size, trial, share and arm; without coarse rows there is one."""
         days = [("months", size, range(N_TRIALS_OF_DAYS), DEPTHS) for size in SIZES_OF_DAYS]
-        images = ("cifar100", N_IMAGES, SLICES, STRENGTHS)
+        slices = ("cifar100", N_IMAGES, SLICES, STRENGTHS)
         return [
             {
                 "problem": problem, "size": size, "trial": trial, "share": share, "arm": arm,
                 "candidates": list(candidates),
             }
-            for problem, size, trials, candidates in [*days, images]
+            for problem, size, trials, candidates in [*days, slices]
             if problem in self.problems
             for trial in trials
             for share in SHARES
@@ -103,9 +103,9 @@ class CoarseLabels:
     def run(self, settings: Settings, n_threads: int) -> Result:
         """Return log loss and accuracy on test rows of the candidate that validation rows chose."""
         size, trial = settings["size"], settings["trial"]
-        of_problem = _months if settings["problem"] == "months" else _cifar100
+        of_problem = _months if settings["problem"] == "months" else images
         problem = of_problem(self.data, size, trial)
-        train = _coarsened(problem, settings["share"], trial, is_used=settings["arm"] == "used")
+        train = coarsened(problem, settings["share"], trial, is_used=settings["arm"] == "used")
         models = _boosted if settings["problem"] == "months" else _linear
         scored = [
             (_log_loss(model, problem.validation, problem.structure), candidate, model)
@@ -123,7 +123,8 @@ def _months(data: Path, size: int, trial: int) -> Problem:
     return Problem(train, validation, test, circular(range(1, 13)), "width 3")
 
 
-def _cifar100(data: Path, size: int, trial: int) -> Problem:
+def images(data: Path, size: int, trial: int) -> Problem:
+    """Return a slice of the training images, the last ones to validate, and all test images."""
     features, structure = _features(data), catalog.cifar100()
     names = np.array(structure.classes)
     own = slice(trial * size, (trial + 1) * size)
@@ -139,7 +140,7 @@ def _cifar100(data: Path, size: int, trial: int) -> Problem:
 _features = cache(cifar100_features)
 
 
-def _coarsened(problem: Problem, share: float, trial: int, *, is_used: bool) -> Rows:
+def coarsened(problem: Problem, share: float, trial: int, *, is_used: bool) -> Rows:
     """Return the training rows, of which a share is known by its block alone or left out."""
     features, labels = problem.train
     n_coarse = round(share * len(labels))
@@ -219,7 +220,8 @@ def main() -> None:
     experiment = CoarseLabels(arguments.data, tuple(arguments.problem))
     do_runs(experiment, kept, n_jobs=1, on_progress=lambda *told: print(*told, flush=True))
     whole = CoarseLabels(arguments.data).runs()
-    write_page(kept.finished_of(whole), len(whole), RESULTS)
+    cause = Kept(RESULTS / "coarse_labels_cause.jsonl").finished()
+    write_page(kept.finished_of(whole), len(whole), cause, RESULTS)
 
 
 if __name__ == "__main__":
