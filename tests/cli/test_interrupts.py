@@ -26,6 +26,14 @@ def fail_for_it():
     raise RuntimeError("half of the rows are missing")
 
 
+def fail_because_of_it():
+    """As a function compiled by Numba does, if it is called at the wrong moment."""
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt as interrupt:
+        raise SystemError("returned a result with an exception set") from interrupt
+
+
 def sleep_on(ended):
     lose_an_interrupt()
     time.sleep(LONG)
@@ -43,10 +51,13 @@ def lose_the_second_as_well(ended):
     ended.append("slept to the end")
 
 
-def test_the_library_fails_for_it():
+@pytest.mark.parametrize(
+    ("library", "error"), [(fail_for_it, RuntimeError), (fail_because_of_it, SystemError)]
+)
+def test_the_library_fails_for_it(library, error):
     with pytest.raises(KeyboardInterrupt) as caught, no_interrupt_lost():
-        fail_for_it()
-    assert isinstance(caught.value.__cause__, RuntimeError)
+        library()
+    assert isinstance(caught.value.__cause__, error)
 
 
 def test_the_library_comes_to_its_end():
@@ -69,10 +80,20 @@ def test_nothing_comes_after():
 
 
 def test_without_an_interrupt_nothing_changes():
-    before = sys.unraisablehook
+    before = sys.unraisablehook, signal.getsignal(signal.SIGINT)
     with pytest.raises(RuntimeError, match="its own"), no_interrupt_lost():
         raise RuntimeError("its own")
-    assert sys.unraisablehook is before
+    assert (sys.unraisablehook, signal.getsignal(signal.SIGINT)) == before
+
+
+def test_who_ignores_them_goes_on_to():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with no_interrupt_lost():
+            signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_other_exceptions_that_python_ignores_are_told_as_ever(monkeypatch):
