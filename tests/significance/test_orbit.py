@@ -22,10 +22,24 @@ from structent import (
 )
 from structent.errors import StructentError
 from structent.significance import orbit as orbits
-from structent.significance.orbit import checked_scrambled, draw_copies, identity, rearranged
+from structent.significance.identity import checked_scrambled, identity
+from structent.significance.orbit import draw_copies, rearranged
 from tests.strategies import class_sets, connected_graphs, random_partitions
 
 CYCLE = LabelGraph([(i, (i + 1) % 6) for i in range(6)])
+PATH = SpanningTreePartitions(LabelGraph([(0, 1), (1, 2), (2, 3)]), 2, 0.5)
+STAR = SpanningTreePartitions(LabelGraph([(0, 1), (0, 2), (0, 3)]), 2, 0.5)
+# Of two classes there is one graph, and one way to draw from it.
+PAIR = SpanningTreePartitions(LabelGraph([("x", "y")]), 1, 0.5)
+SIZES_OF_PAIRS = ordinal(["S", "M", "L"]).product(PAIR)
+COMPOSED = [
+    FixedStructure(ordinal(range(4))),
+    mix([ordinal(range(4)), PATH], [0.3, 0.7]),
+    mix([ordinal(range(4)), STAR]).with_singleton_weight(0.2),
+    SIZES_OF_PAIRS,
+    SIZES_OF_PAIRS.with_singleton_weight(0.4),
+    SIZES_OF_PAIRS.scramble(np.random.default_rng(1)),
+]
 
 
 def copies(structure, n_copies, seed=0):
@@ -67,6 +81,12 @@ def orbit_by_hand(structure):
         (SpanningTreePartitions(CYCLE, 2, 0.5), factorial(6) // 12),
         (mix([ordinal(range(3)), trivial(range(3))]), 3),
         (trivial(range(5)), 1),
+        (FixedStructure(ordinal(range(4))), 12),
+        (PATH, 12),
+        (STAR, 4),
+        (mix([ordinal(range(4)), PATH]), 12),  # turned round, both stay what they are
+        (mix([ordinal(range(4)), STAR]), 24),
+        (mix([PATH, PATH.scramble(np.random.default_rng(0))]), 24),
     ],
 )
 def test_the_orbit_has_n_factorial_structures_over_the_number_of_automorphisms(structure, size):
@@ -83,6 +103,44 @@ def test_a_listed_orbit_is_that_of_all_permutations(structure):
     assert {weighted_blocks(copy) for copy in orbit.copies} == expected - {
         weighted_blocks(structure)
     }
+
+
+@pytest.mark.parametrize("n_blocks", [1, 2])
+def test_the_orbit_of_a_product_is_that_of_all_permutations_of_the_pairs(n_blocks):
+    pair = SpanningTreePartitions(PAIR.graph, n_blocks, 0.5)
+    structure = ordinal(["S", "M", "L"]).product(pair)
+    expected = orbit_by_hand(structure.sample(0))  # every draw is the same
+    orbit = copies(structure, 999)
+    assert orbit.size == len(expected)
+    assert {weighted_blocks(copy.sample(0)) for copy in orbit.copies} == expected - {
+        weighted_blocks(structure.sample(0))
+    }
+
+
+@pytest.mark.parametrize("structure", COMPOSED, ids=lambda structure: type(structure).__name__)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_sampler_made_of_others_is_rearranged_as_its_draws_are(structure, seed):
+    places = np.random.default_rng(seed).permutation(len(structure.classes))
+    found = rearranged(structure, places)
+    for iteration in range(3):
+        assert found.sample(iteration) == rearranged(structure.sample(iteration), places)
+    assert identity(found) == identity(structure, places)
+    back = rearranged(found, np.argsort(places))
+    assert identity(back) == identity(structure)
+
+
+def test_samplers_made_of_others_are_told_apart_by_all_that_they_are_made_of():
+    made = [
+        mix([ordinal(range(4)), PATH]),
+        mix([ordinal(range(4)), PATH], [0.4, 0.6]),
+        mix([ordinal(range(4)), STAR]),
+        mix([ordinal(range(4)), PATH]).with_singleton_weight(0.2),
+        mix([ordinal(range(4)), PATH]).scramble(np.random.default_rng(0)),
+        *(part.product(PAIR) for part in (ordinal(range(4)), trivial(range(4)))),
+        ordinal(range(4)).product(PAIR.with_singleton_weight(0.1)),
+        ordinal(range(4)).product(PAIR).with_singleton_weight(0.1),
+    ]
+    assert len({identity(structure) for structure in made}) == len(made)
 
 
 @given(random_partitions(classes=list("abcdefgh")), st.integers(0, 1000))
@@ -148,6 +206,17 @@ def test_the_same_seed_draws_the_same_copies():
     assert first.copies == second.copies
 
 
-def test_what_cannot_be_scrambled_is_refused():
-    with pytest.raises(StructentError, match=r"one that can be scrambled.*got FixedStructure"):
-        checked_scrambled(FixedStructure(trivial(["a", "b"])))
+class OwnSampler:
+    classes = ("a", "b")
+
+    def sample(self, _iteration):
+        return trivial(self.classes)
+
+
+@pytest.mark.parametrize(
+    "structure", [OwnSampler(), mix([OwnSampler(), trivial(["a", "b"])]), "circle"]
+)
+def test_what_cannot_be_scrambled_is_refused(structure):
+    kind = "str" if structure == "circle" else "OwnSampler"
+    with pytest.raises(StructentError, match=rf"one that can be scrambled.*got {kind}"):
+        checked_scrambled(structure)

@@ -18,12 +18,13 @@ from structent import (
     StructuredLogisticRegression,
     circular,
     hierarchy,
+    mix,
     ordinal,
     trivial,
 )
 from structent.errors import StructentError
 from structent.significance import structure_test
-from structent.significance.orbit import identity
+from structent.significance.identity import identity
 
 CIRCLE = circular(range(8), width=2, singleton_weight=0.2)
 LINEAR = StructuredLogisticRegression(tol=1e-3)
@@ -205,6 +206,21 @@ def test_the_graph_of_a_sampler_is_scrambled(rows):
     )
     assert found.null_losses.shape == (3, 3)
     assert found.orbit_size is None
+
+
+def test_mixes_and_products_of_samplers_can_be_tested(rows):
+    features, labels = rows
+    model = StructuredBoostingClassifier(n_estimators=3, early_stopping_rounds=None, n_jobs=1)
+    asked = {"n_permutations": 3, "n_folds": 3, "n_jobs": 1}
+    path = SpanningTreePartitions(LabelGraph([(i, i + 1) for i in range(3)]), 2, 0.3)
+    cycle = SpanningTreePartitions(LabelGraph([(i, (i + 1) % 8) for i in range(8)]), 4, 0.3)
+    pairs = [divmod(label, 2) for label in labels.tolist()]
+    for structure, of_rows in (
+        (mix([CIRCLE, cycle]), labels),
+        (path.product(ordinal(range(2))), pairs),
+    ):
+        found = structure_test(model, features, of_rows, structure, **asked)
+        assert len({*np.ravel(found.null_losses), *found.losses}) > 6  # other draws, other losses
 
 
 def test_the_same_seed_gives_the_same_answer_whatever_n_jobs(rows):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from hashlib import sha256
-from typing import TypeAlias
 
 import numpy as np
 
 from structent._typing import IndexArray
-from structent.errors import StructentError
-from structent.structure import LabelGraph, RandomPartition, SpanningTreePartitions
-
-Scrambled: TypeAlias = RandomPartition | SpanningTreePartitions
+from structent.significance.identity import Scrambled, identity
+from structent.structure import (
+    LabelGraph,
+    RandomPartition,
+    ScrambledPartitions,
+    SpanningTreePartitions,
+)
 
 # An orbit of so many structures, or so many times the copies wanted, is listed; in a larger one
 # chance rarely meets the same structure twice.
@@ -74,48 +75,18 @@ def draw_copies(structure: Scrambled, n_copies: int, rng: np.random.Generator) -
     )
 
 
-def identity(structure: Scrambled, places: IndexArray | None = None) -> str:
-    """Return a text that two structures share exactly if they are the same to a model.
-
-    The order of the partitions and the names of blocks and levels do not matter.
-
-    Parameters
-    ----------
-    structure
-        A random partition, or spanning-tree partitions.
-    places
-        If given, the structure is rearranged first, as by :func:`rearranged`.
-    """
-    if places is None:
-        places = np.arange(len(structure.classes))
-    if isinstance(structure, RandomPartition):
-        content = repr(_weighted_partitions(structure, places))
-    else:
-        settings = (structure.n_blocks, structure.singleton_weight, structure.seed)
-        content = repr((settings, _edges(structure.graph, places)))
-    return sha256(f"{structure.classes!r} {content}".encode()).hexdigest()
-
-
 def rearranged(structure: Scrambled, places: IndexArray) -> Scrambled:
     """Return the structure in which class i stands where class ``places[i]`` stood."""
     classes = structure.classes
     new_label = {classes[old]: classes[new] for new, old in enumerate(places.tolist())}
     if isinstance(structure, RandomPartition):
         return structure.relabel(new_label).restrict(classes)
+    if not isinstance(structure, SpanningTreePartitions):
+        return ScrambledPartitions(structure, tuple(places.tolist()))
     edges = [(new_label[first], new_label[second]) for first, second in structure.graph.edges]
     return SpanningTreePartitions(
         LabelGraph(edges, classes), structure.n_blocks, structure.singleton_weight, structure.seed
     )
-
-
-def checked_scrambled(structure: object) -> Scrambled:
-    """Return a structure that can be scrambled, or say what can."""
-    if not isinstance(structure, RandomPartition | SpanningTreePartitions):
-        raise StructentError(
-            "structure must be one that can be scrambled, a RandomPartition or "
-            f"SpanningTreePartitions, got {type(structure).__name__}"
-        )
-    return structure
 
 
 def _listed_orbit(structure: Scrambled, *, most: int) -> dict[str, IndexArray] | None:
@@ -153,29 +124,3 @@ def _different_arrangements(
             seen.add(name)
             drawn.append(places)
     return drawn
-
-
-def _weighted_partitions(
-    structure: RandomPartition, places: IndexArray
-) -> list[tuple[tuple[int, ...], float]]:
-    """Return the partitions with blocks numbered by their first class, and weights, sorted."""
-    rows = structure.block_of[:, places].tolist()
-    # Weights that should be equal may differ by rounding, as after mix().
-    weights = structure.weights.round(12).tolist()
-    return sorted(
-        (_numbered(block_of), weight) for block_of, weight in zip(rows, weights, strict=True)
-    )
-
-
-def _numbered(block_of: list[int]) -> tuple[int, ...]:
-    number: dict[int, int] = {}
-    return tuple(number.setdefault(block, len(number)) for block in block_of)
-
-
-def _edges(graph: LabelGraph, places: IndexArray) -> list[list[int]]:
-    node = np.empty_like(places)
-    node[places] = np.arange(len(places))
-    first = node[np.repeat(np.arange(graph.n_classes), graph.degrees)]
-    second = node[graph.neighbour_indices]
-    once = first < second
-    return sorted(np.column_stack([first[once], second[once]]).tolist())

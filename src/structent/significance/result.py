@@ -9,7 +9,7 @@ import numpy as np
 
 from structent._typing import FloatArray
 from structent.comparison.result import Difference
-from structent.significance.orbit import Scrambled
+from structent.significance.identity import Scrambled
 from structent.significance.p_value import PValue
 
 TestFinding: TypeAlias = Literal["helps", "no evidence", "cannot tell"]

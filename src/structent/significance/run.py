@@ -17,7 +17,8 @@ from structent.comparison.progress import OnProgress
 from structent.comparison.result import Difference
 from structent.errors import StructentError
 from structent.estimators.classes import Structure
-from structent.significance.orbit import Orbit, Scrambled, checked_scrambled, draw_copies
+from structent.significance.identity import Scrambled, checked_scrambled
+from structent.significance.orbit import Orbit, draw_copies
 from structent.significance.p_value import PValue, as_good_as, p_value_of
 from structent.significance.result import StructureTest
 from structent.significance.scoring import Scoring, scoring_of
@@ -71,7 +72,8 @@ def structure_test(  # noqa: PLR0913  a question has many sides
     X, y
         A table or array, (n, columns), and the label of each row, (n,).
     structure
-        A random partition, or spanning-tree partitions, whose graph is scrambled.
+        A random partition or a sampler of structent, products and mixes among them; of
+        spanning-tree partitions the graph is scrambled.
     groups
         Rows of one group share a fold, (n,), where rows belong together.
     n_permutations

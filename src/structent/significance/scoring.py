@@ -17,8 +17,8 @@ from structent.comparison.run import checked_rows
 from structent.errors import StructentError
 from structent.losses.rounds import available_threads
 from structent.significance.fold_losses import CrossValidated, FitAndScore, checked_losses
+from structent.significance.identity import Scrambled, identity
 from structent.significance.kept import KeptLosses
-from structent.significance.orbit import Scrambled, identity
 
 
 @dataclass(frozen=True, eq=False)
