@@ -149,7 +149,7 @@ def _is_arc(block: list[int]) -> bool:
     return sum(month % 12 + 1 not in block for month in block) <= 1
 
 
-def _cifar100(runs: Sequence[Finished]) -> list[str]:
+def _cifar100(runs: Sequence[Finished], kind: str = "") -> list[str]:
     lines = []
     for size in sorted({run.settings["size"] for run in _of(runs, "cifar100")}):
         trials = [run for run in _of(runs, "cifar100") if run.settings["size"] == size]
@@ -158,7 +158,7 @@ def _cifar100(runs: Sequence[Finished]) -> list[str]:
             for kind in ("rand", "mutual_information", "rand_of_scrambled")
         ]
         lines += [
-            f"### {size:,} images",
+            f"### {size:,} {kind}images",
             f"Adjusted Rand index {agreement[0]} (scrambled superclasses: {agreement[2]}).",
             f"Normalised mutual information {agreement[1]}.",
             *_compared(trials, "cifar100"),
@@ -225,7 +225,7 @@ def _again(fresh: Sequence[Finished]) -> list[str]:
     return [
         "## Again, on rows that no run had before",
         _WHY_FRESH,
-        *_cifar100(fresh),
+        *_cifar100(fresh, "fresh "),
         "### Months, fresh days",
         *_months(fresh),
     ]
