@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,9 @@ from hypothesis import settings
 # The first call of a compiled function compiles it: time is no sign of a defect here.
 settings.register_profile("structent", deadline=None)
 settings.load_profile("structent")
+
+# Tests press Ctrl-C, which shells have ignored by what they start in the background.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PROJECT = Path(__file__).parent.parent
 SHARED_DATA = Path(os.environ.get("STRUCTENT_DATA", PROJECT.parent / "shared" / "data"))
