@@ -29,7 +29,7 @@ from benchmarks.beyond.coarse_labels_page import write_page
 from structent.comparison.progress import OnProgress
 from structent.estimators.linear import StructuredLogisticRegression
 from structent.experiments.experiment import Result, Settings
-from structent.experiments.kept import Finished, Kept
+from structent.experiments.kept import Kept
 from structent.experiments.run import do_runs
 
 KEPT, CHOSEN = Kept(RESULTS / "coarse_labels_cause.jsonl"), Kept(RESULTS / "coarse_labels.jsonl")
@@ -47,7 +47,11 @@ class Cause:
     def runs(self) -> list[Settings]:
         """Return the slice, the arm and the chosen C of every such model."""
         return [
-            {"trial": run.settings["trial"], "arm": run.settings["arm"], "C": _chosen(run)}
+            {
+                "trial": run.settings["trial"],
+                "arm": run.settings["arm"],
+                "C": run.result["candidate"],
+            }
             for run in CHOSEN.finished_of(CoarseLabels(self.data, ("cifar100",)).runs())
             if run.settings["share"] == max(SHARES)
         ]
@@ -69,11 +73,6 @@ class Cause:
         of_test = _within(model, problem.test, problem)
         of_coarse = _within(model, _rows(problem.train, is_coarse), problem)
         return {**of_test, **{f"{name}_of_coarse_rows": v for name, v in of_coarse.items()}}
-
-
-def _chosen(run: Finished) -> float:
-    """Return the C that validation rows chose."""
-    return float(run.result["candidate"])
 
 
 def _rows(rows: Rows, kept: np.ndarray) -> Rows:

@@ -243,9 +243,11 @@ def test_a_process_that_dies_is_told(tmp_path, kept):
     assert kept.finished() == []
 
 
+@pytest.mark.requires("polars")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_ctrl_c_leaves_what_is_finished_and_no_process(tmp_path, kept, n_jobs, monkeypatch):
-    pytest.importorskip("polars")  # which changes how a process that waits takes Ctrl-C
+    import polars  # noqa: F401  once loaded, it changes how a process that waits takes Ctrl-C
+
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     act = partial(interrupt_after_first, os.getpid(), kept.path)
     with pytest.raises(KeyboardInterrupt):
