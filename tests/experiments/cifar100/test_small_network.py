@@ -167,6 +167,18 @@ def test_the_quick_rate_falls_to_0_along_a_cosine(monkeypatch):
     assert rates == pytest.approx([first, first / 2, 0.0], abs=1e-9)
 
 
+def test_the_quick_rates_at_2500_images_add_up_to_the_papers(monkeypatch):
+    def added_up(preset):
+        asked = how_it_trains(monkeypatch, preset, 2500)
+        optimizer, total = asked["optimizer_of"](1), 0.0
+        for epoch in range(asked["n_epochs"]):
+            optimizer.iterations.assign(epoch)
+            total += float(optimizer.learning_rate)
+        return total
+
+    assert added_up("quick") == pytest.approx(added_up("paper"), rel=0.02)
+
+
 # A run
 
 
