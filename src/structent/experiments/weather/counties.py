@@ -81,10 +81,11 @@ class Counties:
             n_validation=schedule.n_validation, n_test=schedule.n_test,
         )  # fmt: skip
         return boosted_trial(
-            rows, self._structure(settings), schedule, seed=trial, n_threads=n_threads
+            rows, self.structure(settings), schedule, seed=trial, n_threads=n_threads
         )
 
-    def _structure(self, settings: Settings) -> RandomPartition | PartitionSampler:
+    def structure(self, settings: Settings) -> RandomPartition | PartitionSampler:
+        """Return the structure of a run."""
         graph, trial = county_graph(self.data), settings["trial"]
         if settings["method"] == "standard":
             return trivial(graph.classes)
