@@ -15,6 +15,7 @@ from rich.console import Console
 from structent.cli.output import Output
 from structent.experiments import run
 from structent.experiments.kept import Finished, Kept
+from structent.experiments.weather.counties import Counties
 from structent.experiments.weather.months import Months
 from structent.losses.rounds import available_threads
 from tests.experiments.weather.made_up import TABLE, weather_table, write_weather
@@ -113,6 +114,22 @@ def test_a_report_has_the_finished_runs_of_its_preset_alone(structent_command, w
         code, text, err = structent_command(*about, "--preset", preset)
         assert (code, err) == (0, "")
         assert told in " ".join(text.split())
+
+
+def test_a_page_keeps_the_sizes_that_are_not_run_this_time(structent_command, weather, tmp_path):
+    result = {"depth": [2], "validation": [2.0], "test": [2.0], "trees": [5]}
+    whole = Counties(weather, "paper").runs()
+    for settings in whole:
+        if settings["size"] in (500, 1000):
+            done = Finished(settings, result, 1.0, "2026-01-02", "a machine")
+            Kept(tmp_path / "counties.jsonl").add(done)
+    about = ["reproduce", "counties", "--preset", "paper", "--data", weather, "--out", tmp_path]
+    code, _, err = structent_command(*about, "--sizes", "500")  # all of that size are finished
+    assert code == 0, err
+    page = (tmp_path / "counties.md").read_text()
+    assert "80 of 240 runs are finished" in page
+    assert "| 1,000 | ours | 2.0000" in page
+    assert f"Command: `structent reproduce counties --preset paper --data {weather}`." in page
 
 
 def test_the_time_left_is_told_though_runs_are_minutes_apart(monkeypatch):

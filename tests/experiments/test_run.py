@@ -169,6 +169,7 @@ def test_a_finished_run_has_its_time_day_and_machine(tmp_path, kept):
     assert 0 <= run.seconds < LONG
     assert time.strptime(run.date, "%Y-%m-%d")
     assert "Python 3." in run.machine
+    assert "processors used: " in run.machine
     assert "numpy " in run.machine
 
 

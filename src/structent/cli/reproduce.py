@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -65,7 +65,6 @@ def reproduce(  # noqa: PLR0913  a command has many options
     output = Output(as_json=as_json, quiet=quiet)
     asked = _Asked(problem, experiment, preset, data, sizes, backbone)
     chosen = _experiment(asked, cache)
-    runs = chosen.runs()
     _check_jobs(jobs)
     _check_folder(out)
     kept = Kept(out / f"{chosen.kept_in}.jsonl")
@@ -78,6 +77,8 @@ def reproduce(  # noqa: PLR0913  a command has many options
                 if kept.path.exists():
                     output.notes(f"Finished runs are in {kept.path}; the same command goes on.")
                 raise
+    # The page is that of the whole experiment: sizes that were run before stay on it.
+    runs = _experiment(replace(asked, sizes=None), cache).runs()
     finished = kept.finished_of(runs)
     told = about(finished, len(runs), asked.command())
     text, summary = write_page(chosen.name, finished, told, out)
@@ -87,7 +88,7 @@ def reproduce(  # noqa: PLR0913  a command has many options
 
 @dataclass(frozen=True)
 class _Asked:
-    """What was asked for, in the command's own words: all that decides the results."""
+    """What was asked for, in the command's own words."""
 
     problem: str
     experiment: str | None
@@ -97,13 +98,13 @@ class _Asked:
     backbone: str
 
     def command(self) -> str:
-        """Return the command that gives the same results."""
+        """Return the command that gives all results of the page, whatever sizes are run now."""
         parts = ["structent", "reproduce", self.problem]
         if self.experiment is not None:
             parts += ["--experiment", self.experiment]
         parts += ["--preset", self.preset]
-        for option, value in (("--sizes", self.sizes), ("--data", self.data)):
-            parts += [] if value is None else [option, str(value)]
+        if self.data is not None:
+            parts += ["--data", str(self.data)]
         if self.experiment in ("1C", "1D"):
             parts += ["--backbone", self.backbone]
         return shlex.join(parts)

@@ -9,7 +9,8 @@ from typing import Any, Protocol, TypeAlias
 from structent.comparison.progress import OnProgress
 from structent.errors import StructentError
 
-# All that decides the result of a run, as plain JSON values; two runs with equal settings are one.
+# All but the data that decides the result of a run, as plain JSON values; runs with equal settings
+# are one.
 Settings: TypeAlias = dict[str, Any]
 Result: TypeAlias = dict[str, Any]
 

@@ -6,15 +6,13 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from structent.losses.rounds import available_threads
-
 _PACKAGES = ("numpy", "xgboost", "keras", "torch")
 
 
-def machine() -> str:
-    """Return processor, how many of it, and the versions that results hang on."""
+def machine(n_threads: int) -> str:
+    """Return the processor, how many of it were used, and the versions that results hang on."""
     parts = [
-        f"{_processor()}, processors used: {available_threads()}",
+        f"{_processor()}, processors used: {n_threads}",
         f"Python {platform.python_version()} on {platform.system()}",
     ]
     for package in _PACKAGES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 
 # Of glibc's malloc.h; another C library has no mallopt, or takes no notice.
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
@@ -17,6 +18,8 @@ def keep_freed_memory() -> None:
     and unmapped, and the system clears every page of it: on a virtual machine that took longer
     than the arithmetic (a small network then trains 0.8 times, and predicts half as fast).
     """
+    if sys.platform != "linux":  # where glibc is
+        return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_MMAP_MAX, 0)

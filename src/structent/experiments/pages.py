@@ -65,7 +65,8 @@ def write_page(
 ) -> tuple[str, dict[str, Any]]:
     """Write the page, its figures and its numbers into a folder; return page and numbers."""
     page = page_of(name)
-    text, summary = page.text(finished, paragraphs), page.summary(finished)
+    text = page.text(finished, paragraphs)
+    summary = {"about": paragraphs, **page.summary(finished)}
     numbers = json.dumps(summary, indent=1, allow_nan=False)
     drawn = {stem: _svg(figure) for stem, figure in page.figures(finished).items()}
     folder.mkdir(parents=True, exist_ok=True)

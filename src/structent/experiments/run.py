@@ -21,7 +21,10 @@ from structent.experiments.machine import machine
 from structent.losses.rounds import available_threads
 
 # What the libraries of arrays, trees and networks read when they are loaded.
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TF_NUM_INTRAOP_THREADS",
+    "TF_NUM_INTEROP_THREADS",
+)  # fmt: skip
 
 # Seconds: where polars is loaded, Ctrl-C does not wake a process that waits for others.
 _LOOK_UP = 0.5
@@ -115,7 +118,7 @@ def _do(experiment: Experiment, settings: Settings, n_threads: int) -> Finished:
         result=result,
         seconds=round(time.perf_counter() - start, 2),
         date=datetime.now(UTC).date().isoformat(),
-        machine=machine(),
+        machine=machine(n_threads),
     )
 
 

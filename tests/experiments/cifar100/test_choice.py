@@ -85,3 +85,7 @@ def test_the_best_is_taken_over_the_trials_that_all_losses_have():
     runs = pair([0.1]) + smoothed([2.95, 1.0])
     trials = {x: trials_of(runs, SMALL, x) for x in ("standard", "structured", "label smoothing")}
     assert best_loss(trials, "cross-entropy") == ["structured", "label smoothing", "standard"]
+    assert sentences(which_loss(runs, SMALL))[0].endswith(
+        "structured, 2.9000 (1 trial); better than the next, label smoothing, by 0.0500, on one "
+        "trial only, so without an interval."
+    )

@@ -20,7 +20,7 @@ def test_structured_better_everywhere_is_a_yes_with_its_counts():
     # The accuracies gain .01 in every trial, which is beyond any interval; so 8 and one of two.
     assert every.numbers == (
         "in 10 of 10, 9 beyond their 95 % interval; the paper's way in 10 of 10, 9 beyond their "
-        "95 % interval; not run: 5,000 images; 10,000 images; 50,000 images"
+        "95 % interval; not run: 5,000 images, 10,000 images, 50,000 images"
     )
 
 
@@ -47,22 +47,31 @@ def test_structured_worse_is_a_no():
 @pytest.mark.parametrize(
     ("gains", "answer"),
     [
-        ([0.3, 0.2, 0.1], "yes"),
-        ([0.3, 0.1, 0.2], "in part"),
-        ([0.1, 0.2, 0.3], "no"),
-        ([0.2, 0.3, 0.2], "no"),
-        ([-0.1, -0.2, -0.3], "no"),  # no gains at all
+        ([0.4, 0.3, 0.2, 0.1], "yes"),
+        ([0.4, 0.3, 0.1, 0.2], "in part"),
+        ([0.1, 0.2, 0.3, 0.4], "no"),
+        ([-0.1, -0.2, -0.3, -0.4], "no"),  # no gains at all
     ],
 )
 def test_gains_are_larger_with_less_data(gains, answer):
     finished = [
         line
-        for size, gain in zip((1000, 2500, 5000), gains, strict=True)
-        for line in pair([gain, gain], size=size)
+        for size, gain in zip((1000, 2500, 5000, 10_000), gains, strict=True)
+        for line in pair([gain, gain], size=size, accuracy_gain=gain / 10)
     ]
-    claim = claims("1A", finished)[1]
-    assert claim.holds == answer
-    assert f"{gains[1]:+.4f} ± 0.0000 at 2,500 images" in claim.numbers
+    assert claims("1A", finished)[1].holds == answer
+
+
+def test_gains_of_every_metric_are_counted_from_size_to_size():
+    small, large = pair([0.3, 0.3], size=1000), pair([0.2, 0.2], size=2500, accuracy_gain=0.02)
+    claim = claims("1A", small + large)[1]
+    assert claim.holds == "no"  # cross-entropy alone gains less
+    assert claim.numbers == (
+        "the gain is smaller after 1 of 5 steps to more images; with 1,000 images, 2,500 images: "
+        "cross-entropy +0.3000 ± 0.0000, +0.2000 ± 0.0000; Acc +0.0100 ± 0.0000, +0.0200 ± 0.0000; "
+        "Acc2 +0.0100 ± 0.0000, +0.0200 ± 0.0000; Acc3 +0.0100 ± 0.0000, +0.0200 ± 0.0000; Acc4 "
+        "+0.0100 ± 0.0000, +0.0200 ± 0.0000; not run: 5,000 images, 10,000 images, 50,000 images"
+    )
 
 
 def test_gains_at_coarser_levels_are_counted_against_that_of_classes():

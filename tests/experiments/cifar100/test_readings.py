@@ -1,4 +1,4 @@
-"""Finished runs read in three ways."""
+"""Finished runs read in four ways."""
 
 import math
 from dataclasses import replace
@@ -17,6 +17,7 @@ from structent.experiments.cifar100.readings import (
     last,
     losses_of,
     mean_value,
+    one_epoch,
     papers_way,
     runs_of,
     trajectory,
@@ -34,10 +35,43 @@ RUNS = [
 TRIALS = trials_of(RUNS, SMALL, "standard")
 
 
-def test_the_chosen_epoch_is_that_of_the_least_validation_cross_entropy_for_all_metrics():
-    assert chosen(TRIALS, "cross-entropy") == {0: 2.0, 1: 2.5}
-    assert chosen(TRIALS, "accuracy") == {0: 0.3, 1: 0.2}
-    assert chosen_epochs(TRIALS) == {0: 10, 1: 20}
+def validated(validation_accuracy, **values):
+    """A run whose validation accuracies are not those of the test."""
+    made = run("standard", 0, **values)
+    made.result["validation"]["accuracy"] = validation_accuracy
+    return trials_of([made], SMALL, "standard")
+
+
+def test_the_chosen_epoch_is_the_one_whose_validation_value_of_the_metric_is_best():
+    trials = validated(
+        [0.1, 0.3, 0.2], entropy=[3, 4, 5], accuracy=[0.9, 0.5, 0.7], validation=[8, 9, 7]
+    )
+    assert chosen(trials, "cross-entropy") == {0: 5.0}
+    assert chosen(trials, "accuracy") == {0: 0.5}
+    assert chosen_epochs(trials, "cross-entropy") == {0: 30}
+    assert chosen_epochs(trials, "accuracy") == {0: 20}
+
+
+def test_the_mildest_mistakes_are_chosen_by_those_on_validation():
+    # Of validation (.7 + .7 + .6 + .5) / .7 = 3.57 and (.9 + .7 + .6 + .5) / .9 = 3 levels.
+    trials = validated([0.3, 0.1], entropy=[3, 4], accuracy=[0.2, 0.2])
+    assert chosen_epochs(trials, "mistake severity") == {0: 20}
+
+
+def test_one_epoch_for_all_metrics_is_that_of_the_least_validation_cross_entropy():
+    assert one_epoch(TRIALS, "cross-entropy") == {0: 2.0, 1: 2.5}
+    assert one_epoch(TRIALS, "accuracy") == {0: 0.3, 1: 0.2}
+
+
+def test_an_epoch_that_diverged_is_never_chosen():
+    trials = validated(
+        [0.1, 0.2, math.nan],
+        entropy=[3, 4, 5],
+        accuracy=[0.3, 0.4, 0.5],
+        validation=[math.nan, 1, 2],
+    )
+    assert chosen(trials, "cross-entropy") == {0: 4.0}
+    assert chosen(trials, "accuracy") == {0: 0.4}
 
 
 def test_the_last_epoch_is_read_in_every_trial():

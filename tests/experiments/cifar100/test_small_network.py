@@ -167,9 +167,10 @@ def test_the_quick_rate_falls_to_0_along_a_cosine(monkeypatch):
     assert rates == pytest.approx([first, first / 2, 0.0], abs=1e-9)
 
 
-def test_the_quick_rates_at_2500_images_add_up_to_the_papers(monkeypatch):
+@pytest.mark.parametrize("size", [1000, 2500])
+def test_the_quick_rates_add_up_to_the_papers_where_images_are_few(monkeypatch, size):
     def added_up(preset):
-        asked = how_it_trains(monkeypatch, preset, 2500)
+        asked = how_it_trains(monkeypatch, preset, size)
         optimizer, total = asked["optimizer_of"](1), 0.0
         for epoch in range(asked["n_epochs"]):
             optimizer.iterations.assign(epoch)

@@ -12,7 +12,7 @@ def test_means_differences_and_errors_are_plain_numbers():
     standard, structured = found["results"]
     assert structured["loss"] == "structured"
     assert structured["size"] == 1000
-    assert structured["chosen epochs"] == [10.0, 10.0]
+    assert structured["chosen epochs"]["accuracy"] == [10.0, 10.0]
     minus = structured["last epoch, minus standard"]["cross-entropy"]
     assert minus == {"mean": -0.2, "error": 0.1, "trials": 2}
     assert structured["chosen epoch"]["accuracy 4"]["mean"] == 0.51

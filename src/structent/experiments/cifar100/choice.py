@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from structent.experiments.cifar100.paper_numbers import COLUMNS
 from structent.experiments.cifar100.readings import (
     LOSSES,
-    LOWER_IS_BETTER,
     SEVERITY,
     Case,
     Trials,
@@ -27,7 +26,7 @@ from structent.experiments.cifar100.tables import (
 )
 from structent.experiments.kept import Finished
 from structent.experiments.markdown import table, with_error
-from structent.experiments.paired import Mean, mean_of
+from structent.experiments.paired import Mean
 
 _METRICS = (*COLUMNS, SEVERITY)
 _BEST = {
@@ -36,8 +35,9 @@ _BEST = {
     SEVERITY: "Mildest mistakes",
 }
 _VALUES = (
-    "Test values at the chosen epoch; bold is the best over the trials that all losses have. The "
-    "best of several on the same test images looks a little better than it is."
+    "Test values at the chosen epoch. Bold is the best over the trials that all losses have, of "
+    "which the sentences above speak, too. The best of several on the same test images looks a "
+    "little better than it is."
 )
 _MINUS = (
     "Differences to the standard loss, trial by trial; bold are those beyond their 95 % interval."
@@ -65,18 +65,22 @@ def which_loss(runs: Sequence[Finished], case: Case | None) -> str:
 
 def best_loss(trials: dict[str, Trials], metric: str) -> list[str]:
     """Return the losses from the best to the worst, over the trials that all of them have."""
-    run = {loss: chosen(results, metric) for loss, results in trials.items() if results}
-    if not run:
-        return []
-    shared = set.intersection(*(set(values) for values in run.values()))
-    if not shared:
-        return []
-    sign = 1 if metric in LOWER_IS_BETTER else -1
     means = {
-        loss: sign * mean_of({trial: values[trial] for trial in shared}).value
-        for loss, values in run.items()
+        loss: mean
+        for loss, results in shared_trials(trials).items()
+        if (mean := mean_value(results, metric, chosen)) is not None
     }
-    return sorted(means, key=means.__getitem__)
+    return sorted(means, key=lambda loss: as_gain(means[loss], metric).value, reverse=True)
+
+
+def shared_trials(trials: dict[str, Trials]) -> dict[str, Trials]:
+    """Return the losses that were run, each with the trials that all of them have."""
+    run = {loss: results for loss, results in trials.items() if results}
+    shared = set.intersection(*map(set, run.values())) if run else set()
+    return {
+        loss: {trial: result for trial, result in results.items() if trial in shared}
+        for loss, results in run.items()
+    }
 
 
 def _all_best(trials: dict[str, Trials]) -> dict[str, str]:
@@ -112,18 +116,18 @@ def _not_run(loss: str) -> list[str]:
 
 
 def _sentence(trials: dict[str, Trials], metric: str) -> str:
-    ranked = best_loss(trials, metric)
+    ranked, shared = best_loss(trials, metric), shared_trials(trials)
     if len(ranked) < 2:
         return f"{_BEST[metric]}: no two losses share a trial yet."
     best = ranked[0]
-    values = mean_value(trials[best], metric, chosen)
     text = f"{_BEST[metric]}: {best}"
+    values = mean_value(shared[best], metric, chosen)
     if values is not None:
         text += f", {with_error(values)} ({n_trials(values.n_trials)})"
-    if not trials["structured"]:
+    if "structured" not in shared:
         return f"{text}; the structured loss was not run."
     other = ranked[1] if best == "structured" else "structured"
-    minus = difference(trials[best], trials[other], metric, chosen)
+    minus = difference(shared[best], shared[other], metric, chosen)
     name = f"the next, {other}," if best == "structured" else "the structured loss"
     return text if minus is None else f"{text}; {_against(as_gain(minus, metric), name)}."
 

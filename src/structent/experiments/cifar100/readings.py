@@ -1,4 +1,4 @@
-"""Finished CIFAR-100 runs as numbers: test values by trial, read in three ways."""
+"""Finished CIFAR-100 runs as numbers: test values by trial, read in four ways."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ def trials_of(runs: Sequence[Finished], case: Case | None, loss: str) -> Trials:
     return dict(sorted(trials.items()))
 
 
-def trajectory(result: Result, metric: str) -> FloatArray:
-    """Return the test values of a run, one for every epoch that was looked at.
+def trajectory(result: Result, metric: str, part: str = "test") -> FloatArray:
+    """Return the test or validation values of a run, one for every epoch that was looked at.
 
     Mistake severity is the mean number of levels that a mistake gets wrong: of the four levels,
     the sum of the shares that are wrong, divided by the share of wrong classes.
@@ -101,8 +101,8 @@ def trajectory(result: Result, metric: str) -> FloatArray:
     3.5
     """
     if metric != SEVERITY:
-        return np.array(result["test"][metric], dtype=np.float64)
-    wrong = 1.0 - np.array([result["test"][name] for name in ACCURACIES], dtype=np.float64)
+        return np.array(result[part][metric], dtype=np.float64)
+    wrong = 1.0 - np.array([result[part][name] for name in ACCURACIES], dtype=np.float64)
     severity = np.full(wrong.shape[1], np.nan)  # where there are no mistakes
     np.divide(wrong.sum(axis=0), wrong[0], out=severity, where=wrong[0] > 0)
     return severity
@@ -121,11 +121,19 @@ def epochs_of(trials: Trials) -> list[int]:
 
 
 def chosen(trials: Trials, metric: str) -> dict[int, float]:
-    """Return test values at the epoch of least validation cross-entropy, each trial's own."""
-    return {
-        trial: float(trajectory(result, metric)[_chosen_place(result)])
-        for trial, result in trials.items()
-    }
+    """Return test values at the epoch whose validation value of the metric is best, by trial.
+
+    What the paper does on the test images, done on the validation images.
+    """
+    return _read_where_best(trials, metric, judge=metric)
+
+
+def one_epoch(trials: Trials, metric: str) -> dict[int, float]:
+    """Return test values at the epoch of least validation cross-entropy, whatever the metric.
+
+    A loss under which cross-entropy turns early is then read while its accuracy still rises.
+    """
+    return _read_where_best(trials, metric, judge="cross-entropy")
 
 
 def last(trials: Trials, metric: str) -> dict[int, float]:
@@ -142,22 +150,23 @@ def papers_way(trials: Trials, metric: str) -> dict[int, float]:
         return {}
     epochs_of(trials)
     lines = np.stack([trajectory(result, metric) for result in trials.values()])
-    mean = lines.mean(axis=0)
-    place = int(mean.argmin() if metric in LOWER_IS_BETTER else mean.argmax())
+    place = _best_place(lines.mean(axis=0), metric)
     return dict(zip(trials, lines[:, place].tolist(), strict=True))
 
 
 READINGS: Mapping[str, Reading] = {
     "chosen epoch": chosen,
+    "least cross-entropy": one_epoch,
     "last epoch": last,
     "the paper's way": papers_way,
 }
 
 
-def chosen_epochs(trials: Trials) -> dict[int, float]:
-    """Return the epoch of least validation cross-entropy, by trial."""
+def chosen_epochs(trials: Trials, metric: str) -> dict[int, float]:
+    """Return the epoch whose validation value of the metric is best, by trial."""
     return {
-        trial: float(result["epochs"][_chosen_place(result)]) for trial, result in trials.items()
+        trial: float(result["epochs"][_chosen_place(result, metric)])
+        for trial, result in trials.items()
     }
 
 
@@ -187,5 +196,18 @@ def _case(run: Finished) -> Case:
     return Case(int(run.settings["size"]), str(run.settings["network"]))
 
 
-def _chosen_place(result: Result) -> int:
-    return int(np.argmin(result["validation"]["cross-entropy"]))
+def _read_where_best(trials: Trials, metric: str, judge: str) -> dict[int, float]:
+    return {
+        trial: float(trajectory(result, metric)[_chosen_place(result, judge)])
+        for trial, result in trials.items()
+    }
+
+
+def _chosen_place(result: Result, judge: str) -> int:
+    return _best_place(trajectory(result, judge, "validation"), judge)
+
+
+def _best_place(values: FloatArray, metric: str) -> int:
+    """Return where values are best; training that diverged has some that are not finite."""
+    costs = values if metric in LOWER_IS_BETTER else -values
+    return int(np.where(np.isfinite(costs), costs, np.inf).argmin())

@@ -1,4 +1,4 @@
-"""The settings of a run on CIFAR-100: all that decides its result."""
+"""The settings of a run on CIFAR-100: all but the data that decides its result."""
 
 from __future__ import annotations
 

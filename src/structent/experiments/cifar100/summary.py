@@ -55,7 +55,7 @@ def _of_loss(case: Case, loss: str, runs: list[Finished]) -> dict[str, Any]:
         "size": case.size,
         "network": case.network,
         "loss": loss,
-        "chosen epochs": list(chosen_epochs(trials).values()),
+        "chosen epochs": {m: list(chosen_epochs(trials, m).values()) for m in _METRICS},
         **readings,
     }
 

@@ -1,4 +1,4 @@
-"""The settings of a run on the weather: all that decides its result."""
+"""The settings of a run on the weather: all but the data that decides its result."""
 
 from __future__ import annotations
 
