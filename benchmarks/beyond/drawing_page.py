@@ -16,7 +16,7 @@ from structent.experiments.weather.results import (
     scrambled,
 )
 
-SIZES = (1000, 5000)
+SIZES = (1000, 2000)
 DRAWN, AVERAGED = Arm("variable", 10, 0.5), Arm("averaged", 10, 0.5)
 SLOWER = Arm("standard, half the learning rate", None, 1.0)
 N_TRIALS = 5

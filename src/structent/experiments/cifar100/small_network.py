@@ -124,23 +124,8 @@ class SmallNetwork:
 
     def run(self, settings: Settings, n_threads: int) -> Result:
         """Return the trajectories of one loss in one trial."""
-        use_machine(n_threads)
-        size, trial = settings["size"], settings["trial"]
-        schedule = SCHEDULES[self.preset][size]
-        images = images_of_trial(
-            read_images(self.data), size=size, trial=trial,
-            n_validation=schedule.n_validation, n_test=schedule.n_test,
-        )  # fmt: skip
-        return image_trial(
-            images,
-            settings["loss"],
-            network_of=small_cnn,
-            optimizer_of=lambda n_batches: _optimizer(schedule, n_batches),
-            batch_size=schedule.batch_size,
-            n_epochs=schedule.epochs,
-            measured_every=schedule.measured_every,
-            seed=trial,
-        )
+        schedule = SCHEDULES[self.preset][settings["size"]]
+        return learned(self.data, settings, schedule, n_threads)
 
     def _runs(self, experiment: str, size: int, losses: tuple[str, ...]) -> list[Settings]:
         schedule = SCHEDULES[self.preset][size]
@@ -157,6 +142,26 @@ class SmallNetwork:
             for trial in range(schedule.n_trials)
             for loss in losses
         ]
+
+
+def learned(data: Path | None, settings: Settings, schedule: Schedule, n_threads: int) -> Result:
+    """Return the trajectories of the loss, size and trial of a run under a schedule."""
+    use_machine(n_threads)
+    size, trial = settings["size"], settings["trial"]
+    images = images_of_trial(
+        read_images(data), size=size, trial=trial,
+        n_validation=schedule.n_validation, n_test=schedule.n_test,
+    )  # fmt: skip
+    return image_trial(
+        images,
+        settings["loss"],
+        network_of=small_cnn,
+        optimizer_of=lambda n_batches: _optimizer(schedule, n_batches),
+        batch_size=schedule.batch_size,
+        n_epochs=schedule.epochs,
+        measured_every=schedule.measured_every,
+        seed=trial,
+    )
 
 
 def _optimizer(schedule: Schedule, n_batches: int) -> keras.optimizers.Optimizer:
