@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structent import LabelError, SpanningTreePartitions, circular, hierarchy, trivial
+from structent import (
+    LabelError,
+    Partition,
+    RandomPartition,
+    SpanningTreePartitions,
+    circular,
+    hierarchy,
+    trivial,
+)
 from structent.kernels import bits, cpu, fused, reference
 from structent.kernels.layout import Layout
 from structent.structure import catalog
@@ -206,6 +214,20 @@ def test_gradient_and_curvature_are_those_of_the_reference(structure, curvature,
     wanted_gradient = reference.gradient_from_logits(*arguments, xp=np)
     np.testing.assert_allclose(gradient, weights * wanted_gradient, **TOLERANCE[dtype])
     np.testing.assert_allclose(hessian, np.maximum(weights * wanted, 1e-16), **TOLERANCE[dtype])
+    assert (hessian >= np.asarray(1e-16, dtype)).all()
+
+
+@DTYPES
+def test_the_fisher_curvature_is_positive_where_a_block_is_all_but_certain(dtype):
+    # q / Q(B) - q is rounding then; the class that is left has no singletons to add to it.
+    structure = RandomPartition([Partition.from_blocks([range(20), [20]])])
+    rng = np.random.default_rng(0)
+    logits = rng.normal(scale=5, size=(500, 21)).astype(dtype)
+    gradient, hessian = np.empty_like(logits), np.empty_like(logits)
+    fused.gradient_and_curvature(
+        logits, rng.integers(21, size=500), np.ones(500, dtype), Layout.of(structure),
+        curvature="fisher", gradient=gradient, hessian=hessian, losses=np.empty(500, dtype),
+    )  # fmt: skip
     assert (hessian >= np.asarray(1e-16, dtype)).all()
 
 

@@ -193,6 +193,18 @@ def assert_expected(found, structure, logits, labels, members=None):
 
 
 @ADAPTERS
+def test_a_true_block_that_is_ruled_out_has_an_infinite_loss_and_a_finite_gradient(adapter):
+    # As in torch's own loss. In the second row the block has another class that is not ruled out.
+    structure = hierarchy({0: ("a",), 1: ("a",), 2: ("b",)}, weights=[0.75, 0.25])
+    logits = np.array([[-np.inf, -np.inf, 0.0], [-np.inf, 0.0, 0.0]], dtype=np.float32)
+    losses, gradient = adapter(structure, logits, np.array([0, 0]))
+    assert losses.tolist() == [np.inf, np.inf]
+    assert np.isfinite(gradient).all()
+    # What the other classes have pushes them down, and the true block pulls its own up.
+    assert gradient[:, 1:].tolist() == [[0.0, 1.0], [0.5 - 0.75, 0.5]]
+
+
+@ADAPTERS
 @pytest.mark.parametrize("structure", STRUCTURES.values(), ids=STRUCTURES.keys())
 def test_value_and_gradient_are_those_of_the_reference(adapter, structure):
     rng = np.random.default_rng(0)

@@ -309,3 +309,23 @@ def test_wrong_arguments_are_refused():
         structured_metric(RING)
     with pytest.raises(TypeError, match="expected margins and data"):
         structured_objective(MONTHS)(1)
+
+
+def test_a_structure_for_splits_has_the_same_classes_in_the_same_order():
+    turned = circular(range(11, -1, -1), width=3)
+    with pytest.raises(StructureError, match="classes of structure in the same order"):
+        structured_objective(circular(range(12), width=3), split_structure=turned)
+
+
+def test_a_metric_needs_a_margin_for_every_class_and_row():
+    metric = structured_metric(circular(range(12), width=3))
+    with pytest.raises(StructureError, match=r"12 classes but .* margins of shape \(2, 11\)"):
+        metric(np.zeros((2, 11), dtype=np.float32), fake_data(np.zeros(2), np.ones(2)))
+    with pytest.raises(StructureError, match="2 labels but there are margins of 3 rows"):
+        metric(np.zeros((3, 12), dtype=np.float32), fake_data(np.zeros(2), np.ones(2)))
+
+
+def test_whole_numbers_are_margins_too():
+    metric, data = structured_metric(trivial(range(2))), fake_data(np.zeros(1), np.ones(1))
+    whole, real = np.array([[3, 1]]), np.array([[3.0, 1.0]])
+    assert metric(whole, data) == metric(real, data)

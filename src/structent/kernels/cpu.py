@@ -164,7 +164,7 @@ def _finish_row(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
             own_largest = _largest_of_block(x, x_at, x_step, members, own, size)
             own_total = _sum_of_block(x, x_at, x_step, members, own, size, own_largest)
             loss += weight * (log_total - (own_largest - largest) - math.log(own_total))
-            if with_gradient:
+            if with_gradient and own_total > 0:
                 share = factor * weight / own_total
                 for p in range(size):
                     c = _U(members[own + p])
@@ -201,7 +201,7 @@ def _trusted(e: Array, k: Position) -> float:
 def _largest_of_block(
     x: Array, at: Position, step: Position, members: Array, own: Position, size: Position
 ) -> float:
-    largest = -math.inf
+    largest = -1e308  # of a block that is ruled out, all -inf, whose differences would be NaN
     for p in range(own, own + size):
         largest = max(largest, x[at + _U(members[p]) * step])
     return largest
@@ -240,12 +240,12 @@ def _curvatures(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
                 size = _U(start[b + 1]) - own
                 inside = _sum_at(e, e_at, members, own, size)
                 share = factor * weights[own // k]  # partition after partition, of k members each
-                # A block that underflowed adds less than the floor.
+                # A block that underflowed adds less than the floor; rounding takes nothing away.
                 if inside > _trusted(e, k):
                     for p in range(size):
                         c = _U(members[own + p])
                         q = e[e_at + c] * inverse
-                        h[at + c] += share * q * (e[e_at + c] / inside - q)
+                        h[at + c] += share * q * max(e[e_at + c] / inside - q, 0.0)
 
 
 # Loops over a row, each simple enough to be done eight numbers at a time

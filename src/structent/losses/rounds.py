@@ -122,11 +122,7 @@ class Rounds:
         self, iteration: int, margins: FloatRows, rows: Rows
     ) -> tuple[FloatRows, FloatRows]:
         """Return gradient and curvature, (n, classes): written over in the next round."""
-        if margins.ndim != 2 or margins.shape[1] != self.n_classes:
-            raise StructureError(
-                f"structure covers {self.n_classes} classes but the booster gives margins of "
-                f"shape {margins.shape}; set num_class={self.n_classes} in its parameters"
-            )
+        _check_margins(margins, self.n_classes)
         if self._gradient.shape != margins.shape:
             self._gradient, self._hessian = np.empty_like(margins), np.empty_like(margins)
             self._losses = np.empty(len(margins), dtype=np.float32)
@@ -165,14 +161,28 @@ class MeanLoss:
 
     def __call__(self, margins: NDArray[Any], data: Any) -> float:
         """Return the loss of the rows of a DMatrix or Dataset."""
+        _check_margins(margins, self._n_classes)
         labels, weights = Rows.of(
             data.get_label(), data.get_weight(), self._n_classes, len(self._sets)
         )
+        if len(labels) != len(margins):
+            raise StructureError(
+                f"the data has {len(labels)} labels but there are margins of {len(margins)} rows"
+            )
         layout, coarse = self._compiled
         losses = fused.loss_and_gradient(
-            np.ascontiguousarray(margins), labels, layout, gradient=None, coarse=coarse
-        )
+            np.ascontiguousarray(margins, dtype=np.result_type(margins, np.float32)),
+            labels, layout, gradient=None, coarse=coarse,
+        )  # fmt: skip
         return float(np.average(losses.rows, weights=weights))
+
+
+def _check_margins(margins: NDArray[Any], n_classes: int) -> None:
+    if margins.ndim != 2 or margins.shape[1] != n_classes:
+        raise StructureError(
+            f"structure covers {n_classes} classes but the booster gives margins of shape "
+            f"{margins.shape}; set num_class={n_classes} in its parameters"
+        )
 
 
 def _sets_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,7 @@ class StructuredObjective(_Base):  # type: ignore[misc]  # a base class that old
                     "a search for splits on the structure needs XGBoost 3.2 or newer, got "
                     f"{xgboost.__version__}; upgrade it, or leave split_structure out"
                 )
+            _check_same_classes(split_structure, structure)
             self._splits = SplitSearch(split_structure, split_seed, first_round)
         self._n_calls = 0
 
@@ -143,6 +145,19 @@ class StructuredObjective(_Base):  # type: ignore[misc]  # a base class that old
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (StructuredObjective, self._arguments)
+
+
+def _check_same_classes(
+    split_structure: RandomPartition | PartitionSampler,
+    structure: RandomPartition | PartitionSampler,
+) -> None:
+    both = zip_longest(split_structure.classes, structure.classes)
+    for place, (given, expected) in enumerate(both):
+        if given != expected:
+            raise StructureError(
+                "split_structure must have the classes of structure in the same order, got "
+                f"{given!r} in place of {expected!r} as class {place}"
+            )
 
 
 class SplitSearch:

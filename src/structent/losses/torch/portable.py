@@ -165,11 +165,12 @@ def _add_untrusted(  # noqa: PLR0913, PLR0917  what the loss has at hand
         ids = layout.block_of[t]
         inside = ids[None] == ids[labels[rows]][:, None]
         own = torch.where(inside, logits[rows], -torch.inf)
-        own_largest = own.amax(dim=1, keepdim=True)
+        # Of a block that is ruled out, all -inf, the differences would be NaN.
+        own_largest = own.amax(dim=1, keepdim=True).clamp(min=torch.finfo(own.dtype).min)
         exponentials = (own - own_largest).exp()
         own_total = exponentials.sum(dim=1, keepdim=True)
         log_block = (own_largest - largest[rows] + own_total.log())[:, 0]
         losses[rows] += weight * (log_total[rows] - log_block)
         if gradient is not None:
-            share = weight * factor[rows][:, None] / own_total
+            share = torch.where(own_total > 0, weight * factor[rows][:, None] / own_total, 0.0)
             gradient[rows] -= share * exponentials
