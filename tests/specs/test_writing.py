@@ -79,3 +79,11 @@ def test_a_file_that_cannot_be_written_is_refused_in_a_sentence(tmp_path):
         write_structure(trivial(CLASSES), tmp_path / "no" / "s.json")
     with pytest.raises(StructentError, match=r"to a \.json or \.csv file, got s\.nwk"):
         write_structure(trivial(CLASSES), "s.nwk")
+
+
+def test_a_level_called_class_comes_back_from_its_table(tmp_path):
+    paths = {"cat": ("mammal",), "dog": ("mammal",), "trout": ("fish",)}
+    structure = hierarchy(paths, level_names=["class"])
+    write_structure(structure, tmp_path / "animals.csv")
+    found = parse_structure(str(tmp_path / "animals.csv"), structure.classes).structure
+    assert found == structure

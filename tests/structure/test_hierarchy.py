@@ -238,3 +238,15 @@ def test_cifar_paths_read_like_the_appendix():
         partition.names[partition.block_of[oak]] for partition in catalog.cifar100().partitions
     ]
     assert names == ["plants", "plants", "trees", "oak_tree"]
+
+
+def test_a_level_called_class_is_not_mistaken_for_the_classes():
+    # A rank of biology. In one level with the singletons it would be scored as they are.
+    species = hierarchy(PATHS, level_names=["class", "family"])
+    assert list(species.levels) == ["class", "family", "label"]
+    assert [len(partitions) for partitions in species.levels.values()] == [1, 1, 1]
+
+
+def test_levels_of_one_name_are_refused():
+    with pytest.raises(StructureError, match=r"level_names must differ, got \['rank', 'rank'\]"):
+        hierarchy(PATHS, level_names=["rank", "rank"])

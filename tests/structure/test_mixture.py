@@ -14,6 +14,7 @@ from structent import (
     SpanningTreePartitions,
     StructureError,
     circular,
+    hierarchy,
     mix,
     ordinal,
     structured_entropy,
@@ -122,3 +123,10 @@ def test_a_mixture_of_products_is_the_product_of_the_mixture():
 def test_wrong_mixtures_are_refused_before_anything_is_drawn(structures, weights, message):
     with pytest.raises(StructureError, match=message):
         mix(structures, weights)
+
+
+def test_a_mixed_level_called_class_is_kept_apart_from_the_singletons():
+    paths = {"cat": ("mammal",), "dog": ("mammal",), "trout": ("fish",)}
+    mixed = mix([hierarchy(paths, level_names=["class"]), trivial(paths)])
+    assert list(mixed.levels) == ["class", "label"]
+    assert [len(partitions) for partitions in mixed.levels.values()] == [1, 2]

@@ -18,7 +18,7 @@ from structent.metrics.log_loss import block_losses, log_loss_measure
 from structent.metrics.measure import Measure, measured
 from structent.metrics.rows import checked_structure
 from structent.structure import RandomPartition, trivial
-from structent.structure.levels import CLASS_LEVEL
+from structent.structure.levels import class_level
 
 _LONGEST_LEVEL = 24
 
@@ -174,7 +174,7 @@ def _levels(structure: RandomPartition) -> list[tuple[str, RandomPartition]]:
     """Return each level by itself, and the classes as the last in any case."""
     levels = [(name, structure.level(name)) for name in structure.levels]
     if not any(partition.is_singletons for partition in structure.partitions):
-        levels.append((CLASS_LEVEL, trivial(structure.classes)))
+        levels.append((class_level(structure.levels), trivial(structure.classes)))
     return levels
 
 

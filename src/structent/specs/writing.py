@@ -6,6 +6,7 @@ from pathlib import Path
 
 from structent.errors import StructentError, StructureError
 from structent.structure import files
+from structent.structure.levels import class_level
 from structent.structure.partition_sampler import Structure
 from structent.structure.random_partition import RandomPartition
 from structent.tables.reading import FilePath
@@ -64,7 +65,7 @@ def _level_table(structure: Structure) -> str:
         )
     rows = io.StringIO()
     writer = csv.writer(rows, lineterminator="\n")
-    writer.writerow(["class", *levels])
+    writer.writerow([class_level(levels), *levels])
     for i, label in enumerate(structure.classes):
         groups = [partition.names[partition.block_of[i]] for partition in levels.values()]
         writer.writerow([label, *groups])

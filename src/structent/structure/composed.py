@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -182,7 +182,7 @@ class ScrambledPartitions:
         given_singleton_weight: float | None = None,
     ) -> None:
         n_classes = len(checked_structure(sampler, "scramble").classes)
-        if sorted(places) != list(range(n_classes)):
+        if not all(map(_is_integer, places)) or sorted(places) != list(range(n_classes)):
             raise StructureError(
                 f"places must be the numbers from 0 to {n_classes - 1} in some order, got "
                 f"{list(places)[:5]}, {len(places)} of them"
@@ -252,6 +252,10 @@ class ScrambledPartitions:
         return np.array(self.places, dtype=np.int64)
 
 
+def _is_integer(place: Any) -> bool:
+    return isinstance(place, int | np.integer) and not isinstance(place, bool)
+
+
 def product_of(first: Structure, second: Structure) -> RandomPartition | ProductPartitions:
     """Return the joint random partition of two, a sampler where one of them is one."""
     if isinstance(first, RandomPartition) and isinstance(second, RandomPartition):
@@ -265,8 +269,10 @@ def product_of_fixed(
     """Return the joint random partition of two, given the pairs of their classes."""
     partitions = [r._product(s, pairs) for r in first.partitions for s in second.partitions]
     levels = [
-        CLASS_LEVEL if of_first == of_second == CLASS_LEVEL else f"{of_first} x {of_second}"
-        for of_first, of_second in product(first.level_of, second.level_of)
+        CLASS_LEVEL if partition.is_singletons else f"{of_first} x {of_second}"
+        for partition, (of_first, of_second) in zip(
+            partitions, product(first.level_of, second.level_of), strict=True
+        )
     ]
     weights = np.outer(first.weights, second.weights).ravel()
     return RandomPartition(partitions, weights, levels=levels)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from structent._typing import FloatArray, WeightRule
 from structent.errors import StructureError
 from structent.structure.labels import as_classes, class_indices
-from structent.structure.levels import CLASS_LEVEL
+from structent.structure.levels import CLASS_LEVEL, class_level
 from structent.structure.partition import Partition
 from structent.structure.paths import Path, Paths, paths_from
 from structent.structure.random_partition import RandomPartition
@@ -41,7 +41,8 @@ def hierarchy(
         One weight a cut, from the coarsest to the singletons; equal if None. ``hxe(alpha)`` gives
         those of hierarchical cross-entropy.
     level_names
-        Names for the cuts, from the coarsest to the finest groups. A table brings its own.
+        Names for the cuts, from the coarsest to the finest groups. A table brings its own. The
+        singletons are the level "class", or "label" where a cut is called "class".
     classes
         The classes, in the order wanted. If None: all that have a path, or in a parent map or
         networkx tree the leaves.
@@ -153,7 +154,9 @@ def _checked_level_names(
                 f"level_names must be {depth} names, one for each depth of the groups, "
                 f"got {level_names!r}"
             )
-        return [*level_names, CLASS_LEVEL]
+        if len(set(level_names)) < depth:
+            raise StructureError(f"level_names must differ, got {list(level_names)}")
+        return [*level_names, class_level(level_names)]
     if column_names is not None:
         return [*column_names[:depth], column_names[-1]]
     return [*(f"level {d}" for d in range(1, depth + 1)), CLASS_LEVEL]

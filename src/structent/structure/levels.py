@@ -1,12 +1,30 @@
 """Levels: partitions of one coarseness, which are scored together under one name."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import count
 
 from structent._typing import Label
 from structent.errors import StructureError
 from structent.structure.partition import Partition
 
 CLASS_LEVEL = "class"
+
+
+def class_level(taken: Collection[str]) -> str:
+    """Return what to call the level of the singletons where other levels have these names.
+
+    "class" is a rank of biology, too.
+
+    >>> class_level(["genus", "family"]), class_level(["family", "order", "class"])
+    ('class', 'label')
+    """
+    return next(name for name in _names_of_class_level() if name not in taken)
+
+
+def _names_of_class_level() -> Iterator[str]:
+    yield from (CLASS_LEVEL, "label")
+    for number in count(2):
+        yield f"label ({number})"
 
 
 def default_levels(partitions: tuple[Partition, ...]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import Any, ClassVar, TypeGuard, overload
 
 import numpy as np
@@ -19,7 +20,7 @@ from structent.structure.composed import (
     product_with,
     scrambled,
 )
-from structent.structure.levels import CLASS_LEVEL
+from structent.structure.levels import CLASS_LEVEL, class_level
 from structent.structure.partition import Partition
 from structent.structure.partition_sampler import (
     Structure,
@@ -203,21 +204,36 @@ def _mix_of_fixed(structures: Sequence[RandomPartition], shares: FloatArray) -> 
     mixed = np.concatenate(
         [share * structure.weights for share, structure in zip(shares, structures, strict=True)]
     )
-    levels: tuple[str, ...] = ()
-    for structure in structures:
-        levels = _joined_levels(levels, structure.level_of)
-    return RandomPartition(partitions, mixed, levels=levels)
+    return RandomPartition(partitions, mixed, levels=_joined_levels(structures))
 
 
-def _joined_levels(levels: tuple[str, ...], further: tuple[str, ...]) -> tuple[str, ...]:
+def _joined_levels(structures: Sequence[RandomPartition]) -> list[str]:
     """Join level names, keeping apart the levels of different structures that are called alike.
 
     The singletons are the same partition in every structure, so their level is shared.
     """
-    new_name: dict[str, str] = {}
-    for name in dict.fromkeys(further):
-        new_name[name], number = name, 2
-        while name != CLASS_LEVEL and new_name[name] in levels:
-            new_name[name] = f"{name} ({number})"
-            number += 1
-    return levels + tuple(new_name[name] for name in further)
+    taken: set[str] = set()
+    names: list[dict[str, str]] = []  # of each structure: its levels' new names by their old ones
+    for structure in structures:
+        new = {
+            name: _free(name, taken)
+            for name in structure.levels
+            if not _is_of_classes(structure, name)
+        }
+        taken.update(new.values())
+        names.append(new)
+    of_classes = class_level(taken)
+    return [
+        new.get(name, of_classes)
+        for structure, new in zip(structures, names, strict=True)
+        for name in structure.level_of
+    ]
+
+
+def _is_of_classes(structure: RandomPartition, level: str) -> bool:
+    return all(partition.is_singletons for partition in structure.levels[level])
+
+
+def _free(name: str, taken: set[str]) -> str:
+    numbered = (f"{name} ({number})" for number in count(2))
+    return next(free for free in chain([name], numbered) if free not in taken)

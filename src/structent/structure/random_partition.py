@@ -17,7 +17,7 @@ from structent.errors import StructureError
 from structent.structure import files
 from structent.structure.drawing import draw
 from structent.structure.labels import as_label, class_indices, unknown_label
-from structent.structure.levels import CLASS_LEVEL, checked_levels, default_levels
+from structent.structure.levels import checked_levels, class_level, default_levels
 from structent.structure.partition import Partition
 from structent.structure.targets import Targets, encode_with_blocks
 
@@ -211,7 +211,7 @@ class RandomPartition:
             return RandomPartition(
                 [*self.partitions, Partition.singletons(self.classes)],
                 np.append(self.weights * (1.0 - singleton_weight), singleton_weight),
-                levels=[*self.level_of, CLASS_LEVEL],
+                levels=[*self.level_of, class_level(self.level_of)],
             )
         if self._is_singletons.all():
             if singleton_weight == 1.0:
