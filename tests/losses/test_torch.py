@@ -372,6 +372,8 @@ def test_wrong_structures_are_refused():
         StructuredCrossEntropy(catalog.months(), eval_structure=catalog.months())
     with pytest.raises(StructureError, match="must have the classes of the sampler"):
         StructuredCrossEntropy(COUNTIES, eval_structure=catalog.months())
+    with pytest.raises(StructureError, match="eval_structure must be a RandomPartition, got Spann"):
+        StructuredCrossEntropy(COUNTIES, eval_structure=COUNTIES)
 
 
 def test_labels_that_are_no_class_are_refused_with_smoothing_too():
@@ -390,3 +392,34 @@ def test_a_module_can_be_made_on_the_meta_device():
 
 def test_the_module_prints_what_it_is():
     assert "RandomPartition of 12 classes" in repr(StructuredCrossEntropy(catalog.months()))
+
+
+# Transforms of torch.func
+
+
+@pytest.mark.parametrize("options", [{}, {"label_smoothing": 0.1}, {"reduction": "sum"}])
+def test_gradients_of_single_rows_are_those_of_a_loop(options):
+    loss = StructuredCrossEntropy(catalog.months(), **options)
+    logits, labels = torch.randn(5, 12, dtype=torch.float64), torch.tensor([0, 3, 11, 3, 7])
+    one_by_one = []
+    for row, label in zip(logits, labels, strict=True):
+        alone = row.clone().requires_grad_()
+        one_by_one += torch.autograd.grad(loss(alone, label), alone)
+    at_once = torch.vmap(torch.func.grad(loss))(logits, labels)
+    torch.testing.assert_close(at_once, torch.stack(one_by_one))
+
+
+# Torch's own derivatives forwards are written in what torch deprecates.
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")
+def test_a_transform_gives_the_hessian():
+    loss = StructuredCrossEntropy(catalog.months(), reduction="sum")
+    logits, labels = torch.randn(2, 12, dtype=torch.float64), torch.tensor([0, 3])
+    expected = torch.autograd.functional.hessian(lambda z: loss(z, labels), logits)
+    found = torch.func.hessian(lambda z: loss(z, labels))(logits)
+    torch.testing.assert_close(found, expected)
+
+
+def test_a_wrong_label_shows_where_transforms_do_not_let_it_be_looked_at():
+    loss = StructuredCrossEntropy(catalog.months())
+    losses = torch.vmap(loss)(torch.zeros(2, 12), torch.tensor([3, 12]))
+    assert torch.isnan(losses).tolist() == [False, True]

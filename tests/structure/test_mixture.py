@@ -130,3 +130,9 @@ def test_a_mixed_level_called_class_is_kept_apart_from_the_singletons():
     mixed = mix([hierarchy(paths, level_names=["class"]), trivial(paths)])
     assert list(mixed.levels) == ["class", "label"]
     assert [len(partitions) for partitions in mixed.levels.values()] == [1, 2]
+
+
+@pytest.mark.parametrize("given", [trivial(["a", "b"]), (s for s in [trivial(["a", "b"])])])
+def test_a_mixture_is_of_a_list(given):
+    with pytest.raises(StructureError, match="mix takes a list of structures, got"):
+        mix(given)

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 from structent._checks import checked_fraction
 from structent._typing import FloatArray, IndexArray, Label
 from structent.decisions.chains import Chains, Climbed
-from structent.metrics.rows import checked_columns, checked_proba, checked_structure
+from structent.metrics.rows import checked_columns, checked_proba
 from structent.structure import RandomPartition
+from structent.structure.partition_sampler import checked_fixed
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +110,7 @@ def checked_rows(
     proba: ArrayLike, structure: RandomPartition, classes: Any
 ) -> tuple[Chains, FloatArray]:
     """Return the chains of a structure, and probabilities whose columns are in its order."""
-    structure = checked_structure(structure)
+    structure = checked_fixed(structure)
     columns = checked_columns(classes, structure.classes)
     return Chains.of(structure), checked_proba(proba, structure.n_classes, columns)
 

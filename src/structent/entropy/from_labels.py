@@ -16,6 +16,7 @@ from structent.entropy.quantities import in_base
 from structent.errors import LabelError
 from structent.structure import RandomPartition
 from structent.structure.labels import is_missing, plain_values
+from structent.structure.partition_sampler import checked_fixed
 
 # Differences below this are rounding: they stand for no information.
 _ROUNDING = 1e-12
@@ -63,7 +64,7 @@ def structured_mutual_information_from_labels(
     >>> structured_mutual_information_from_labels(identifiers, weather, plain)
     0.0
     """
-    target = structure.encode(y)
+    target = checked_fixed(structure).encode(y)
     n_bins = checked_integer(n_bins, "n_bins", at_least=2, at_most=2**31)
     feature = _value_codes(x, n_bins)
     n = len(target)

@@ -11,6 +11,7 @@ from scipy.special import entr
 from structent._typing import FloatArray
 from structent.entropy.blocks import Blocks
 from structent.structure import RandomPartition
+from structent.structure.partition_sampler import checked_fixed
 
 # Where several distributions maximise, the one of largest Shannon entropy is the limit as a
 # vanishing weight goes to the singletons. Each step of the way starts from the last.
@@ -45,7 +46,7 @@ def maximum_entropy_distribution(structure: RandomPartition) -> FloatArray:
     >>> round(1 / (2 * (1 + 2**-0.7)), 6)
     0.309488
     """
-    log_p = np.zeros(structure.n_classes)
+    log_p = np.zeros(checked_fixed(structure).n_classes)
     if structure.is_strictly_proper:
         return _normalised(_minimiser(Blocks.of(structure), log_p))
     for weight in _VANISHING_WEIGHTS:

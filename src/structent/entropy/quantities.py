@@ -11,6 +11,7 @@ from structent._typing import FloatArray
 from structent.entropy.blocks import Blocks
 from structent.errors import StructureError
 from structent.structure import RandomPartition
+from structent.structure.partition_sampler import checked_fixed
 
 Information = TypeVar("Information", FloatArray, float)
 
@@ -42,7 +43,7 @@ def structured_entropy(
     >>> float(structured_entropy([0.25, 0.25, 0.5], sick_or_well, base=2))
     1.0
     """
-    p = checked_distribution(p, "p", n_classes=[structure.n_classes])
+    p = checked_distribution(p, "p", n_classes=[checked_fixed(structure).n_classes])
     blocks = Blocks.of(structure)
     return in_base(entr(blocks.coarsened(p)) @ blocks.weights, base)
 
@@ -64,7 +65,7 @@ def structured_cross_entropy(
     >>> float(structured_cross_entropy([0.5, 0.5, 0.0], [0.2, 0.3, 0.5], sick_or_well, base=2))
     1.0
     """
-    p = checked_distribution(p, "p", n_classes=[structure.n_classes])
+    p = checked_distribution(p, "p", n_classes=[checked_fixed(structure).n_classes])
     q = checked_distribution(q, "q", n_classes=[structure.n_classes])
     blocks = Blocks.of(structure)
     surprise = -xlogy(blocks.coarsened(p), blocks.coarsened(q))
@@ -88,7 +89,7 @@ def structured_relative_entropy(
     >>> float(structured_relative_entropy([0.1, 0.4, 0.5], [0.4, 0.1, 0.5], sick_or_well))
     0.0
     """
-    p = checked_distribution(p, "p", n_classes=[structure.n_classes])
+    p = checked_distribution(p, "p", n_classes=[checked_fixed(structure).n_classes])
     q = checked_distribution(q, "q", n_classes=[structure.n_classes])
     blocks = Blocks.of(structure)
     return in_base(rel_entr(blocks.coarsened(p), blocks.coarsened(q)) @ blocks.weights, base)
@@ -185,7 +186,10 @@ class _Pair:
         structure_x: RandomPartition | None,
         structure_y: RandomPartition | None,
     ) -> None:
-        n_classes = [s if s is None else s.n_classes for s in (structure_x, structure_y)]
+        both = {"structure_x": structure_x, "structure_y": structure_y}
+        n_classes = [
+            s if s is None else checked_fixed(s, name).n_classes for name, s in both.items()
+        ]
         p = checked_distribution(p_xy, "p_xy", n_classes=n_classes)
         x, y = (
             Blocks.singletons(p.shape[axis]) if structure is None else Blocks.of(structure)

@@ -14,8 +14,9 @@ from structent.entropy import structured_cross_entropy
 from structent.errors import StructureError
 from structent.metrics.log_loss import structured_losses
 from structent.metrics.measure import Measure, measured
-from structent.metrics.rows import Rows, checked_columns, checked_structure
+from structent.metrics.rows import Rows, checked_columns
 from structent.structure import RandomPartition
+from structent.structure.partition_sampler import checked_fixed
 
 # Frequencies whose sum was rounded have an entropy of this size where the true one is 0.
 _ROUNDING = 1e-12
@@ -55,7 +56,7 @@ def skill(
     >>> skill(["heads", "tails"], [[1.0, 0.0], [0.5, 0.5]], trivial(["heads", "tails"]))
     0.5
     """
-    structure = checked_structure(structure)
+    structure = checked_fixed(structure)
     if prior is not None:
         prior = checked_prior(prior, structure, classes)
     measure = skill_measure(structure, prior)

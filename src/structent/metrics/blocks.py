@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from structent._typing import FloatArray, IndexArray
 from structent.entropy.blocks import Blocks
 from structent.errors import StructureError
-from structent.metrics.rows import Rows, checked_structure
+from structent.metrics.rows import Rows
 from structent.structure import Partition, RandomPartition, trivial
+from structent.structure.partition_sampler import checked_fixed
 
 
 class PredictedBlocks(NamedTuple):
@@ -88,7 +89,7 @@ def at_level(structure: Partition | RandomPartition, level: str | None) -> Rando
                 "which is a level of its own; leave it out"
             )
         return RandomPartition([structure])
-    structure = checked_structure(structure)
+    structure = checked_fixed(structure)
     return trivial(structure.classes) if level is None else structure.level(level)
 
 

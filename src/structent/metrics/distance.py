@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from structent._checks import checked_integer
 from structent._typing import FloatArray, IndexArray
 from structent.metrics.measure import Measure, mean_of, measured
-from structent.metrics.rows import Rows, checked_structure
+from structent.metrics.rows import Rows
 from structent.structure import RandomPartition
+from structent.structure.partition_sampler import checked_fixed
 
 
 def mistake_severity(
@@ -45,7 +46,7 @@ def mistake_severity(
     >>> mistake_severity(["oak", "oak", "oak"], np.eye(3), plants)
     1.5
     """
-    measure = severity_measure(checked_structure(structure))
+    measure = severity_measure(checked_fixed(structure))
     return measured([measure], structure.classes, y_true, proba, sample_weight, classes)[0]
 
 
@@ -79,7 +80,7 @@ def average_distance(
     >>> average_distance(["oak"], [[0.5, 0.2, 0.3]], plants, k=2)  # oak itself, and rose
     1.0
     """
-    structure = checked_structure(structure)
+    structure = checked_fixed(structure)
     reason = f" for a structure of {structure.n_classes} classes"
     k = checked_integer(k, "k", at_least=1, at_most=structure.n_classes, reason=reason)
     measure = distance_measure(structure, k)

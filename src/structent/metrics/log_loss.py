@@ -15,8 +15,9 @@ from structent.metrics.blocks import (
     weighted_partitions,
 )
 from structent.metrics.measure import Measure, mean_of, measured
-from structent.metrics.rows import Rows, checked_structure
+from structent.metrics.rows import Rows
 from structent.structure import Partition, RandomPartition
+from structent.structure.partition_sampler import checked_fixed
 
 
 def structured_log_loss(
@@ -67,7 +68,7 @@ def structured_log_loss(
     >>> round(loss / log(2), 6)  # in bits: (1 + 2) / 2
     1.5
     """
-    measures = [log_loss_measure(checked_structure(structure))]
+    measures = [log_loss_measure(checked_fixed(structure))]
     named = named_blocks(structure, allow_blocks=allow_blocks)
     return measured(measures, structure.classes, y_true, proba, sample_weight, classes, named)[0]
 

@@ -16,9 +16,9 @@ from structent.metrics.distance import distance_measure, severity_measure
 from structent.metrics.judged import mean_of_judged, number_of_judged, of_known_classes
 from structent.metrics.log_loss import block_losses, log_loss_measure
 from structent.metrics.measure import Measure, measured
-from structent.metrics.rows import checked_structure
 from structent.structure import RandomPartition, trivial
 from structent.structure.levels import class_level
+from structent.structure.partition_sampler import checked_fixed
 
 _LONGEST_LEVEL = 24
 
@@ -144,7 +144,7 @@ def level_report(
     mistake severity       1.0000  distance, over the mistakes
     average distance       0.2500  distance, over all rows
     """
-    structure = checked_structure(structure)
+    structure = checked_fixed(structure)
     known = structure.classes
     if prior is not None:
         prior = checked_prior(prior, structure, classes)

@@ -99,16 +99,6 @@ def checked_columns(classes: Any, expected: tuple[Label, ...]) -> IndexArray | N
     return np.argsort(codes)
 
 
-def checked_structure(structure: Any) -> RandomPartition:
-    """Return a random partition, or say how to come by one."""
-    if isinstance(structure, RandomPartition):
-        return structure
-    raise StructureError(
-        f"structure must be a RandomPartition, got {type(structure).__name__}; "
-        "RandomPartition([partition]) makes one of a partition, .sample(0) draws one of a sampler"
-    )
-
-
 def _codes_and_sets(targets: Targets) -> tuple[IndexArray, tuple[tuple[int, ...], ...]]:
     """Return codes of classes and of those sets that occur: a structure has many more blocks."""
     n_classes = len(targets.classes)

@@ -76,6 +76,10 @@ def mix(
     >>> sizes.weights.tolist()
     [0.1, 0.1, 0.2, 0.6]
     """
+    if isinstance(structures, RandomPartition) or not isinstance(structures, Sequence):
+        raise StructureError(
+            f"mix takes a list of structures, got {type(structures).__name__}; put it into a list"
+        )
     if not structures:
         raise StructureError("mix needs one or more structures, got none")
     if weights is None:

@@ -35,6 +35,16 @@ def checked_structure(structure: Any, taker: str) -> Structure:
     return structure
 
 
+def checked_fixed(structure: Any, name: str = "structure") -> RandomPartition:
+    """Return a random partition, or say how to come by one."""
+    if isinstance(structure, RandomPartition):
+        return structure
+    raise StructureError(
+        f"{name} must be a RandomPartition, got {type(structure).__name__}; "
+        "RandomPartition([partition]) makes one of a partition, .sample(0) draws one of a sampler"
+    )
+
+
 def drawn(structure: Structure, iteration: int, singleton_weight: float | None) -> RandomPartition:
     """Return the random partition of an iteration, with this weight on the singletons if any."""
     fixed = structure if isinstance(structure, RandomPartition) else structure.sample(iteration)

@@ -123,7 +123,7 @@ def loss_of(
     logits = input if input.dtype in (torch.float32, torch.float64) else input.float()
     if logits.dim() == 1:
         logits, target = logits[None], target[None]
-    if target.is_floating_point() or label_smoothing > 0:
+    if target.is_floating_point() or label_smoothing > 0 or _is_transformed():
         losses, divisor = _of_targets(
             logits, target, structure, weight, ignore_index, label_smoothing
         )
@@ -138,6 +138,11 @@ def loss_of(
     if loss.dtype == input.dtype or torch.is_autocast_enabled(input.device.type):
         return loss  # under autocast torch's cross-entropy returns float32
     return loss.to(input.dtype)
+
+
+def _is_transformed() -> bool:
+    """Whether a transform of torch.func is at work: it sees torch's own operations alone."""
+    return torch._C._are_functorch_transforms_active()
 
 
 def _wanted(logits: Tensor) -> bool:
@@ -275,20 +280,30 @@ def _of_targets(
     else:
         kept = target != ignore_index
         labels = torch.where(kept, target.long(), 0)
-        if isinstance(structure, Layout):
+        if isinstance(structure, Layout) and not _is_transformed():
             check_labels(labels, n_classes)
-        targets = torch.nn.functional.one_hot(labels, n_classes).movedim(-1, 1).to(logits.dtype)
+        # Where labels cannot be looked at, a wrong one has the loss NaN.
+        is_class = (labels >= 0) & (labels < n_classes)
+        # By comparison: torch's one_hot looks at the labels, which vmap does not allow.
+        classes = torch.arange(n_classes, device=labels.device).reshape(_along_classes(logits))
+        targets = torch.where(
+            is_class.unsqueeze(1), (labels.unsqueeze(1) == classes).to(logits.dtype), torch.nan
+        )
         divisor = (kept if weight is None else weight.to(logits.dtype)[labels] * kept).sum()
     if label_smoothing > 0:
         targets = targets * (1.0 - label_smoothing) + label_smoothing / n_classes
     if weight is not None:
-        shape = (1, n_classes, *(1,) * (logits.dim() - 2))
-        targets = targets * weight.to(logits.dtype).reshape(shape)
+        targets = targets * weight.to(logits.dtype).reshape(_along_classes(logits))
     if isinstance(structure, Layout):
         losses = losses_of_targets(logits, targets, structure)
     else:
         losses, _, _ = distributed(logits, targets, *structure, _wanted(logits))
     return losses if kept is None else torch.where(kept, losses, 0.0), divisor
+
+
+def _along_classes(logits: Tensor) -> tuple[int, ...]:
+    """Return the shape of one number a class that goes with logits of any pixels."""
+    return (1, logits.shape[1], *(1,) * (logits.dim() - 2))
 
 
 def _of_smoothed_codes(

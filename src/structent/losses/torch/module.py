@@ -21,6 +21,7 @@ from structent.losses.torch.functional import (
 from structent.losses.torch.operator import Registered, draw_partition
 from structent.losses.torch.rows import layout_of
 from structent.structure import PartitionSampler, RandomPartition, Targets, trivial
+from structent.structure.partition_sampler import checked_fixed
 from structent.structure.targets import checked_targets
 
 
@@ -157,7 +158,9 @@ def _sampler_and_structure(
             "structure must be a RandomPartition, or a sampler with classes and "
             f"sample(iteration), got {type(structure).__name__}"
         )
-    fixed = trivial(structure.classes) if eval_structure is None else eval_structure
+    if eval_structure is None:
+        return structure, trivial(structure.classes)
+    fixed = checked_fixed(eval_structure, "eval_structure")
     if fixed.classes != structure.classes:
         raise StructureError("eval_structure must have the classes of the sampler, in their order")
     return structure, fixed
