@@ -193,7 +193,7 @@ def test_features_are_ranked_by_what_they_tell(structent_command):
         (["compare", *ABOUT_MONTHS, "--metric", "f1"], "--metric must be log-loss or accuracy"),
         (["compare", *ABOUT_MONTHS, "--report", "no/such/folder/r.html"], "no folder"),
         (["compare", *ABOUT_MONTHS, "--features", "wnd"], "did you mean 'wind'"),
-        (["compare", *ABOUT_MONTHS, *NUMBERS, "--folds", "1"], "n_folds must be between 3"),
+        (["compare", *ABOUT_MONTHS, *NUMBERS, "--folds", "1"], "--folds must be between 3"),
         (["predict", "no.structent", SEATTLE, "-o", "x.parquet"], "got no file no.structent"),
         (["predict", SEATTLE, SEATTLE, "-o", "x.parquet"], "it is no zip file"),
         (["predict", SEATTLE, SEATTLE, "-o", "x.xlsx"], "must end in .parquet or .csv"),

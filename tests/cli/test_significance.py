@@ -72,9 +72,9 @@ def test_as_json_it_is_for_machines_and_goes_on_from_the_file(structent_command,
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        (["--permutations", "0"], "n_permutations must be between 1"),
+        (["--permutations", "0"], "--permutations must be between 1"),
         (["--level", "2"], "level must be a number between 0 and 1, got 2.0"),
-        (["--folds", "1"], "n_folds must be between 2"),
+        (["--folds", "1"], "--folds must be between 2"),
         (["--structure", "trivial"], "must be a scrambled copy that differs"),
         (["--out", "nowhere/losses.jsonl"], "there is no folder nowhere"),
         (["--report", "nowhere/report.html"], "there is no folder nowhere"),

@@ -150,6 +150,25 @@ def test_bad_input_is_refused():
         compare(features, labels, None)
 
 
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"n_repeats": 0}, "n_repeats must be between 1 and 1000, got 0"),
+        ({"n_copies": 0}, "n_copies must be between 1 and 1000, got 0"),
+        ({"n_jobs": 0}, "n_jobs must be between 1 and 1024, got 0"),
+        ({"n_jobs": -5}, "n_jobs must be between 1 and 1024, got -5"),
+        ({"seed": -1}, "seed must be between 0 and 4294967295, got -1"),
+        ({"budget": float("nan")}, "budget must be a number of seconds above 0, got nan"),
+        ({"budget": -1}, "budget must be a number of seconds above 0, got -1"),
+        ({"budget": "600"}, "budget must be a number of seconds above 0, got '600'"),
+    ],
+)
+def test_a_comparison_that_could_not_be_run_is_refused(asked, message):
+    structure, features, labels = planted_problem(60)
+    with pytest.raises(StructentError, match=message):
+        compare(features, labels, structure, **asked)
+
+
 def test_weights_are_chosen_among_the_candidates_and_none():
     structure = hierarchy({c: (c // 3,) for c in range(6)})
     rng = np.random.default_rng(0)

@@ -3,12 +3,23 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structent import RandomPartition, StructureError, mix, trivial
+from structent import (
+    FixedStructure,
+    LabelGraph,
+    RandomPartition,
+    SpanningTreePartitions,
+    StructureError,
+    mix,
+    trivial,
+)
 from structent.structure import catalog
+from structent.structure.composed import ScrambledPartitions
+from structent.structure.files import structure_from_json
 from tests.strategies import class_sets, random_partitions
 
 
@@ -125,6 +136,43 @@ def test_whatever_a_field_holds_is_accepted_whole_or_refused(place, value):
     except StructureError:
         return
     assert RandomPartition.from_json(structure.to_json()) == structure
+
+
+PAIR = trivial(["a", "b"])
+TREES = SpanningTreePartitions(LabelGraph([("a", "b")]), 1, 0.5)
+SCRAMBLED = json.loads(ScrambledPartitions(TREES, (1, 0)).to_json())
+FIXED = json.loads(FixedStructure(PAIR).to_json())
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({**GOOD, "kind": ["x"]}, r"must be of kind 'random_partition'.*, got \['x'\]"),
+        ({**GOOD, "kind": {}}, "must be of kind 'random_partition'.*, got {}"),
+        ({**SCRAMBLED, "places": ["x", 1]}, r"numbers from 0 to 1 in some order, got \['x', 1\]"),
+        ({**SCRAMBLED, "places": [None, {}]}, "numbers from 0 to 1 in some order"),
+        ({**SCRAMBLED, "places": [True, False]}, r"in some order, got \[True, False\]"),
+        ({**SCRAMBLED, "places": [1.0, 0.0]}, r"in some order, got \[1.0, 0.0\]"),
+        (
+            {**FIXED, "structure": json.loads(TREES.to_json())},
+            "must be a RandomPartition, got SpanningTreePartitions; a sampler is used as it is",
+        ),
+        ({**FIXED, "structure": FIXED}, "must be a RandomPartition, got FixedStructure"),
+    ],
+)
+def test_a_file_whose_parts_are_of_the_wrong_type_is_refused(content, message):
+    with pytest.raises(StructureError, match=message):
+        structure_from_json(json.dumps(content))
+
+
+def test_a_fixed_structure_is_a_structure():
+    with pytest.raises(StructureError, match="must be a RandomPartition, got str"):
+        FixedStructure("abc")
+
+
+def test_places_may_be_numbers_of_numpy():
+    scrambled = ScrambledPartitions(TREES, tuple(np.array([1, 0])))
+    assert structure_from_json(scrambled.to_json()) == ScrambledPartitions(TREES, (1, 0))
 
 
 def test_a_file_that_is_not_text_is_refused(tmp_path):

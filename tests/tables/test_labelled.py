@@ -82,6 +82,12 @@ def test_columns_of_the_structure_and_the_group_are_no_features(tmp_path):
             features_and_labels(path, "y", features=[name], group="site", excluded=["genus"])
 
 
+def test_the_labels_are_no_groups(tmp_path):
+    path = written(tmp_path, a=mixed(9))
+    with pytest.raises(StructentError, match="another column than the target, got 'y' for both"):
+        features_and_labels(path, "y", group="y")
+
+
 def test_what_is_the_same_in_every_row_is_left_out(tmp_path):
     path = written(tmp_path, a=mixed(9), one=[1] * ROWS, none=[None] * ROWS)
     table = features_and_labels(path, "y")

@@ -13,7 +13,12 @@ TABLE = pl.DataFrame(
 )
 
 
-@pytest.fixture(params=["t.csv", "t.tsv", "t.csv.gz", "t.tsv.gz", "t.parquet", "T.CSV"])
+# The last two would be patterns.
+@pytest.fixture(
+    params=[
+        "t.csv", "t.tsv", "t.csv.gz", "t.tsv.gz", "t.parquet", "T.CSV", "t[1].csv", "t[1].parquet",
+    ]
+)  # fmt: skip
 def table_file(request, tmp_path):
     path = tmp_path / request.param
     if path.suffix == ".parquet":

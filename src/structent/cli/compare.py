@@ -11,11 +11,13 @@ from rich.console import Group as Lines
 from rich.table import Table
 from rich.text import Text
 
+from structent._checks import checked_integer
 from structent.cli import options
 from structent.cli.output import Output, check_can_write
 from structent.cli.question import Question, read_question, save_model
 from structent.comparison import Comparison
 from structent.comparison import compare as compare_rows
+from structent.comparison.plan import FEWEST_FOLDS
 from structent.comparison.result import ARMS, METRICS
 from structent.comparison.run import drawn_rows
 from structent.errors import StructentError
@@ -23,6 +25,7 @@ from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.learning import LearnedStructure
 from structent.report import write_report
 from structent.specs.options import Options
+from structent.structure.learned import MOST_LEVELS
 
 _ARM_NAMES = {"none": "no structure", "structure": "the structure", "scrambled": "scrambled copies"}
 METRIC_NAMES = {"log-loss": "log loss", "accuracy": "accuracy"}
@@ -35,10 +38,12 @@ def compare(  # noqa: PLR0913  a command has many options
     structure: options.ComparedStructure,
     features: options.Features = None,
     group: options.Group = None,
-    folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5,
-    repeats: Annotated[int, typer.Option(help="How often to repeat it, with other folds.")] = 2,
+    folds: options.Folds = 5,
+    repeats: options.Repeats = 2,
     metric: Annotated[str, typer.Option(help="What decides: log-loss or accuracy.")] = "log-loss",
-    budget: Annotated[float, typer.Option(help="The minutes that it may take.")] = 10.0,
+    budget: Annotated[
+        float, typer.Option(help="The minutes that it may take.", callback=_checked_budget)
+    ] = 10.0,
     learning_curve: Annotated[
         bool, typer.Option("--learning-curve", help="Train on parts of the rows, too.")
     ] = False,
@@ -59,8 +64,9 @@ def compare(  # noqa: PLR0913  a command has many options
     to_learn = _to_learn(structure)
     known = structure if to_learn is None else "trivial"  # until it is learned
     question = read_question(
-        data, target, known, options.separated(features), group, allow_blocks=allow_blocks
+        data, target, known, options.feature_names(features), group, allow_blocks=allow_blocks
     )
+    options.check_folds(folds, at_least=FEWEST_FOLDS, n_rows=len(question.table.labels))
     output.notes(*question.notes)
     with output.progress() as on_progress:
         found = compare_rows(
@@ -79,6 +85,12 @@ def compare(  # noqa: PLR0913  a command has many options
     output.result(shown(found, save=save, report=report), as_data(found))
 
 
+def _checked_budget(minutes: float) -> float:
+    if not minutes > 0:  # nor is NaN
+        raise StructentError(f"--budget must be a number of minutes above 0, got {minutes:g}")
+    return minutes
+
+
 def _to_learn(structure: str) -> LearnedStructure | None:
     """Return what ``learn`` or ``learn:levels=3`` asks for, None for any other structure."""
     kind, _, rest = structure.partition(":")
@@ -86,7 +98,9 @@ def _to_learn(structure: str) -> LearnedStructure | None:
         return None
     asked = Options(kind, rest)
     asked.check_names("levels")
-    return LearnedStructure(n_levels=asked.integer("levels", LearnedStructure.n_levels))
+    n_levels = asked.integer("levels", LearnedStructure.n_levels)
+    checked_integer(n_levels, "levels of learn", at_least=1, at_most=MOST_LEVELS)
+    return LearnedStructure(n_levels=n_levels)
 
 
 def better_model(

@@ -9,7 +9,9 @@ from typing import Annotated, Any
 import numpy as np
 import polars as pl
 import typer
+from numpy.typing import NDArray
 
+from structent._checks import checked_fraction
 from structent.cli import options
 from structent.cli.answers import answers_of, calibrated_on, held_back, trust_of
 from structent.cli.output import Output, check_can_write
@@ -53,11 +55,12 @@ def train(  # noqa: PLR0913  a command has many options
     output = Output(as_json=as_json, quiet=quiet)
     check_can_write(save)
     question = read_question(
-        data, target, structure, options.separated(features), None, allow_blocks=allow_blocks
+        data, target, structure, options.feature_names(features), None, allow_blocks=allow_blocks
     )
     output.notes(*question.notes)
     relation, table = question.specified.structure, question.table
     is_held_back = held_back(calibrate, relation, table.labels, seed)
+    _check_can_train(table.labels[~is_held_back], calibrate)
     model = StructuredBoostingClassifier(
         relation, weights=_weights(weights), random_state=seed, n_jobs=jobs,
         progress=output.messages.is_terminal and not quiet and not as_json,
@@ -155,11 +158,23 @@ def _weights(given: str) -> str | float | None:
     if given == "auto":
         return given
     try:
-        return float(given)
+        weight = float(given)
     except ValueError:
         raise StructentError(
             f"--weights must be own, auto or a number between 0 and 1, got {given!r}"
         ) from None
+    return checked_fraction(weight, "--weights")
+
+
+def _check_can_train(labels: NDArray[Any], calibrate: float | None) -> None:
+    """Refuse rows of which none can be spared to tell when to stop."""
+    _, counts = np.unique(labels, return_counts=True)
+    if len(counts) < 2 or counts.max() < 2:
+        advice = "give more rows" if calibrate is None else "hold back fewer by --calibrate"
+        raise StructentError(
+            "training needs two classes or more, one of them with two rows or more, got classes "
+            f"with {counts[:10].tolist()} rows; {advice}"
+        )
 
 
 def _write(table: pl.DataFrame, path: Path) -> None:

@@ -1,9 +1,27 @@
 """The options that commands share, so that they are called and explained alike."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
+
+from structent._checks import checked_integer
+from structent.errors import StructentError
+
+
+def whole_number(
+    at_least: int, at_most: int
+) -> Callable[[typer.CallbackParam, int | None], int | None]:
+    """Return what refuses a number out of bounds, by the name of its option."""
+
+    def checked(option: typer.CallbackParam, value: int | None) -> int | None:
+        if value is None:
+            return None
+        return checked_integer(value, option.opts[0], at_least=at_least, at_most=at_most)
+
+    return checked
+
 
 Data: TypeAlias = Annotated[
     Path, typer.Argument(help="A table: CSV, TSV or Parquet; CSV and TSV may be gzipped.")
@@ -29,9 +47,19 @@ Features: TypeAlias = Annotated[
 Group: TypeAlias = Annotated[
     str | None, typer.Option(help="A column: rows with the same value belong together.")
 ]
-Seed: TypeAlias = Annotated[int, typer.Option(help="Seeds all that is drawn.")]
+Folds: TypeAlias = Annotated[int, typer.Option(help="Folds of the cross-validation.")]
+Repeats: TypeAlias = Annotated[
+    int,
+    typer.Option(help="How often to repeat it, with other folds.", callback=whole_number(1, 1000)),
+]
+Seed: TypeAlias = Annotated[
+    int, typer.Option(help="Seeds all that is drawn.", callback=whole_number(0, 2**32 - 1))
+]
 Jobs: TypeAlias = Annotated[
-    int | None, typer.Option(help="How many processors to use; all if not given.")
+    int | None,
+    typer.Option(
+        help="How many processors to use; all if not given.", callback=whole_number(1, 1024)
+    ),
 ]
 AllowBlocks: TypeAlias = Annotated[
     bool,
@@ -47,6 +75,26 @@ Save: TypeAlias = Annotated[Path | None, typer.Option(help="Where to keep the mo
 Model: TypeAlias = Annotated[Path, typer.Argument(help="A model that structent saved.")]
 
 
-def separated(columns: str | None) -> list[str]:
-    """Return the columns of a list that is separated by commas."""
-    return [] if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
+def feature_names(features: str | None) -> list[str] | None:
+    """Return the columns to learn from, None for all."""
+    if features is None:
+        return None
+    names = separated(features)
+    if not names:
+        raise StructentError(
+            "--features must name columns, separated by commas, got "
+            f"{features!r}; leave it out for all columns"
+        )
+    return names
+
+
+def check_folds(folds: int, *, at_least: int, n_rows: int) -> None:
+    """Refuse a number of folds that the rows cannot be dealt into."""
+    checked_integer(
+        folds, "--folds", at_least=at_least, at_most=n_rows, reason=", the number of rows"
+    )
+
+
+def separated(text: str) -> list[str]:
+    """Return the parts of a list that is separated by commas."""
+    return [part.strip() for part in text.split(",") if part.strip()]

@@ -32,27 +32,30 @@ class Output:
     def __init__(self, *, as_json: bool, quiet: bool) -> None:
         self.as_json = as_json
         self.quiet = quiet
-        self.console = Console()
-        self.messages = Console(stderr=True)
+        # Names are shown as the user wrote them: no markup in "leaf [cm]", no emoji in ":leaf:".
+        as_written: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False}
+        self.console = Console(**as_written)
+        self.messages = Console(stderr=True, **as_written)
 
     def result(self, shown: Any, as_data: dict[str, Any]) -> None:
         """Print a result: as a person reads it, or as JSON."""
         if self.as_json:
             self.console.print_json(json.dumps(as_data, default=_plain))
         else:
-            self.console.print(shown, highlight=False)
+            self.console.print(shown)
 
     def notes(self, *sentences: str) -> None:
         """Print sentences on what was done, where notes are wanted."""
         if not self.quiet and not self.as_json:
             for sentence in sentences:
-                self.messages.print(sentence, style="dim", highlight=False, markup=False)
+                self.messages.print(sentence, style="dim")
 
     @contextmanager
     def progress(self) -> Iterator[OnProgress]:
         """Give what shows a progress bar, on a terminal alone."""
         shown = self.messages.is_terminal and not self.quiet and not self.as_json
-        columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+        description = TextColumn("{task.description}", markup=False)
+        columns = (description, BarColumn(), TimeRemainingColumn())
         with Progress(
             *columns,
             console=self.messages,

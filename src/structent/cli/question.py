@@ -33,7 +33,7 @@ def read_question(
     data: Path,
     target: str,
     structure: str,
-    features: list[str],
+    features: list[str] | None,
     group: str | None,
     *,
     allow_blocks: bool = False,
@@ -46,7 +46,7 @@ def read_question(
     table = features_and_labels(
         data,
         target,
-        features=features or None,
+        features=features,
         group=group,
         excluded=specified.columns_used,
     )

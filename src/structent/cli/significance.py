@@ -29,9 +29,14 @@ def structure_significance(  # noqa: PLR0913  a command has many options
     structure: options.Structure,
     features: options.Features = None,
     group: options.Group = None,
-    permutations: Annotated[int, typer.Option(help="Scrambled copies of the structure.")] = 199,
-    folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5,
-    repeats: Annotated[int, typer.Option(help="How often to repeat it, with other folds.")] = 1,
+    permutations: Annotated[
+        int,
+        typer.Option(
+            help="Scrambled copies of the structure.", callback=options.whole_number(1, 100_000)
+        ),
+    ] = 199,
+    folds: options.Folds = 5,
+    repeats: options.Repeats = 1,
     level: Annotated[float, typer.Option(help="The level of significance asked for.")] = 0.05,
     out: Annotated[
         Path | None,
@@ -47,7 +52,8 @@ def structure_significance(  # noqa: PLR0913  a command has many options
     output = Output(as_json=as_json, quiet=quiet)
     for path in (out, report):
         check_can_write(path)
-    question = read_question(data, target, structure, options.separated(features), group)
+    question = read_question(data, target, structure, options.feature_names(features), group)
+    options.check_folds(folds, at_least=2, n_rows=len(question.table.labels))
     output.notes(*question.notes)
     table = question.table
     # Larger steps than those of compare: there are hundreds of models to train.

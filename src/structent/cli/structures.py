@@ -35,7 +35,7 @@ def show(spec: Spec, data: OfData = None, target: OfTarget = None) -> None:
     drawn = structure if isinstance(structure, RandomPartition) else structure.sample(0)
     if drawn is not structure:
         output.notes("A new partition is drawn in every round; this is the first.")
-    output.console.print(str(drawn), highlight=False, markup=False)
+    output.console.print(str(drawn))
 
 
 @app.command()
@@ -74,7 +74,7 @@ def entropy(
 ) -> None:
     """Measure the entropy of the labels, and what each feature tells about them."""
     output = Output(as_json=as_json, quiet=quiet)
-    question = read_question(data, target, structure, options.separated(features), None)
+    question = read_question(data, target, structure, options.feature_names(features), None)
     output.notes(*question.notes)
     relation = question.specified.structure
     if not isinstance(relation, RandomPartition):

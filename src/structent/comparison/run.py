@@ -17,7 +17,7 @@ from structent._typing import IndexArray
 from structent.comparison.arms import Asked, Contest, FoldScores, Rows, run_fold, structure_of
 from structent.comparison.findings import concluded, described, known_classes
 from structent.comparison.learning_curve import measured_curve
-from structent.comparison.plan import affordable
+from structent.comparison.plan import FEWEST_FOLDS, affordable
 from structent.comparison.progress import OnProgress
 from structent.comparison.result import Comparison, Plan
 from structent.errors import StructentError
@@ -118,8 +118,13 @@ def compare(  # noqa: PLR0913  a question has many sides
     rows = checked_rows(features, labels, groups, until_learned, allow_blocks=allow_blocks)
     if metric not in ("log loss", "accuracy"):
         raise StructentError(f"metric must be 'log loss' or 'accuracy', got {metric!r}")
-    checked_integer(n_folds, "n_folds", at_least=3, at_most=len(rows.labels))
     workers = available_threads() if n_jobs is None else n_jobs
+    checked_integer(n_folds, "n_folds", at_least=FEWEST_FOLDS, at_most=len(rows.labels))
+    checked_integer(n_repeats, "n_repeats", at_least=1, at_most=1000)
+    checked_integer(n_copies, "n_copies", at_least=1, at_most=1000)
+    checked_integer(seed, "seed", at_least=0, at_most=2**32 - 1)
+    checked_integer(workers, "n_jobs", at_least=1, at_most=1024)
+    _check_budget(budget)
     if estimator is None:
         estimator = StructuredBoostingClassifier(learning_rate=0.1, random_state=seed, n_jobs=1)
     if allow_blocks:
@@ -156,6 +161,12 @@ def drawn_rows(n_rows: int, n_used: int, seed: int) -> IndexArray:
     if n_used >= n_rows:
         return np.arange(n_rows)
     return np.sort(np.random.default_rng(seed).permutation(n_rows)[:n_used])
+
+
+def _check_budget(budget: float) -> None:
+    is_number = isinstance(budget, int | float | np.number) and not isinstance(budget, bool)
+    if not is_number or not budget > 0:  # nor is NaN
+        raise StructentError(f"budget must be a number of seconds above 0, got {budget!r}")
 
 
 def _until_learned(structure: Asked, labels: Any) -> tuple[Structure, int, tuple[str, ...]]:

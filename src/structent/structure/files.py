@@ -26,7 +26,7 @@ def readable(cls: AnyClass) -> AnyClass:
 def structure_from_json(text: str) -> Any:
     """Return the structure or sampler that a ``to_json`` wrote, whatever its kind."""
     kind = _content(text).get("kind")
-    if kind not in _CLASS_OF:
+    if not isinstance(kind, str) or kind not in _CLASS_OF:
         raise StructureError(
             f"a structure must be of kind {', '.join(map(repr, _CLASS_OF))}, got {kind!r}"
         )

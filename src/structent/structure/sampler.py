@@ -39,6 +39,13 @@ class FixedStructure:
 
     structure: RandomPartition
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.structure, RandomPartition):
+            raise StructureError(
+                "a fixed structure must be a RandomPartition, got "
+                f"{type(self.structure).__name__}; a sampler is used as it is"
+            )
+
     @property
     def classes(self) -> tuple[Label, ...]:
         """The classes of the structure."""

@@ -91,6 +91,12 @@ def features_and_labels(
     >>> days.notes
     ("'date' left out: its month determines the labels",)
     """
+    if group == target:
+        raise StructentError(
+            f"the group must be another column than the target, got {group!r} for both, by which "
+            "every fold would hold only classes that no model was trained on; name another column, "
+            "or none"
+        )
     names = column_names(path)
     kept_apart = checked_columns(
         [target, *excluded, *([] if group is None else [group])], names, path

@@ -125,10 +125,12 @@ def _ending(path: FilePath) -> str:
 def _scan(path: FilePath) -> pl.LazyFrame:
     polars, ending = load_polars(), _ending(path)
     if ending in _PARQUET:
-        lazy: pl.LazyFrame = polars.scan_parquet(path)
+        lazy: pl.LazyFrame = polars.scan_parquet(path, glob=False)
     else:
         # The type of a column is that of all its rows: the first thousand may all look whole.
-        lazy = polars.scan_csv(path, separator=_SEPARATOR[ending], infer_schema_length=None)
+        lazy = polars.scan_csv(
+            path, separator=_SEPARATOR[ending], infer_schema_length=None, glob=False
+        )
     return lazy
 
 
@@ -136,7 +138,7 @@ def _header(path: FilePath) -> list[str]:
     """Return the first row as it stands: polars itself would rename columns that repeat."""
     polars, separator = load_polars(), _SEPARATOR[_ending(path)]
     row = polars.read_csv(
-        path, separator=separator, has_header=False, n_rows=1, infer_schema=False
+        path, separator=separator, has_header=False, n_rows=1, infer_schema=False, glob=False
     ).row(0)
     names = [name or "" for name in row]
     if any("\0" in name for name in names):

@@ -91,7 +91,7 @@ _PAPERS_WAY = (
 _CHOICE = (
     "Label smoothing, and hierarchical cross-entropy (alpha .1, .3, .5) and soft labels (beta 10, "
     "30) of Bertinetto et al. (2020), on the same trials. Mistake severity is the mean number of "
-    "levels, of four, that a wrong answer gets wrong."
+    "levels, of four, that a wrong answer gets wrong, at the epoch chosen for Acc."
 )
 _CUT_OFF = (
     "Test values after every epoch that was looked at. The first epochs are cut off where they "
