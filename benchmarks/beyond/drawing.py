@@ -6,24 +6,22 @@ the same on average, but no tree is random. A standard loss at half the learning
 slower learning alone would gain. Every finished run is a line of ``docs/results/drawing.jsonl``.
 """
 
-import argparse
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
+from benchmarks.beyond.command import RESULTS, finished_runs
 from benchmarks.beyond.drawing_page import AVERAGED, DRAWN, SIZES, SLOWER, page
 from structent import RandomPartition, mix, trivial
 from structent.comparison.progress import OnProgress
 from structent.experiments.experiment import Result, Settings
 from structent.experiments.kept import Kept
-from structent.experiments.run import do_runs
 from structent.experiments.weather.boosted_trial import PAPER, boosted_trial
 from structent.experiments.weather.counties import Counties
 from structent.experiments.weather.results import STANDARD, Arm, scrambled
 from structent.experiments.weather.rows import county_graph, draw
 from structent.structure.files import save_bytes
 
-RESULTS = Path(__file__).parents[2] / "docs" / "results"
 COMMAND = "python -m benchmarks.beyond.drawing --data ../shared/data"
 N_DRAWS = 100
 # Twice the patience: the same time, counted in smaller steps.
@@ -86,18 +84,11 @@ def _arm(run: Settings) -> Arm:
 
 def main() -> None:
     """Do the runs that are missing, and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--jobs", type=int, default=1)
-    asked = parser.parse_args()
-    experiment, kept = Drawing(asked.data), Kept(RESULTS / "drawing.jsonl")
-    do_runs(
-        experiment, kept, n_jobs=asked.jobs,
-        on_progress=lambda _, done, total: print(f"{done} of {total}", flush=True),
-    )  # fmt: skip
-    runs = experiment.runs()
-    of_counties = Kept(RESULTS / "counties.jsonl").finished_of(experiment.compared())
-    text = page(kept.finished_of(runs), of_counties, COMMAND, n_runs=len(runs), n_draws=N_DRAWS)
+    own = finished_runs(Drawing, __doc__)
+    # What is compared hangs on no data, but what was run.
+    asked = Drawing(Path())
+    of_counties = Kept(RESULTS / "counties.jsonl").finished_of(asked.compared())
+    text = page(own, of_counties, COMMAND, n_runs=len(asked.runs()), n_draws=N_DRAWS)
     save_bytes(RESULTS / "drawing.md", text.encode())
 
 

@@ -6,11 +6,11 @@ paper's, which takes longer than the quick preset allows. Every finished run is 
 ``docs/results/longer_training.jsonl``.
 """
 
-import argparse
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
+from benchmarks.beyond.command import RESULTS, finished_runs
 from benchmarks.beyond.longer_training_page import page
 from structent.comparison.progress import OnProgress
 from structent.experiments.cifar100.names import PAPER_LOSSES, SIZE_OF_1B
@@ -18,10 +18,8 @@ from structent.experiments.cifar100.settings import settings_of
 from structent.experiments.cifar100.small_network import NETWORK, SCHEDULES, learned
 from structent.experiments.experiment import Result, Settings
 from structent.experiments.kept import Kept
-from structent.experiments.run import do_runs
 from structent.structure.files import save_bytes
 
-RESULTS = Path(__file__).parents[2] / "docs" / "results"
 COMMAND = "KERAS_BACKEND=torch python -m benchmarks.beyond.longer_training --data ../shared/data"
 # The mean rate along a cosine is half its start: 100 epochs from 1e-3 are 1,000 at 5e-5.
 LONGER = replace(SCHEDULES["quick"][SIZE_OF_1B], epochs=100, measured_every=5)
@@ -57,22 +55,14 @@ class LongerTraining:
 
 def main() -> None:
     """Do the runs that are missing, and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--jobs", type=int, default=1)
-    asked = parser.parse_args()
-    experiment, kept = LongerTraining(asked.data), Kept(RESULTS / "longer_training.jsonl")
-    do_runs(
-        experiment, kept, n_jobs=asked.jobs,
-        on_progress=lambda _, done, total: print(f"{done} of {total}", flush=True),
-    )  # fmt: skip
-    runs = experiment.runs()
+    own = finished_runs(LongerTraining, __doc__)
     shorter = [
         run
         for run in Kept(RESULTS / "cifar100.jsonl").finished()
         if run.settings["experiment"] == "1A" and run.settings["size"] == SIZE_OF_1B
     ]
-    text = page(kept.finished_of(runs), shorter, COMMAND, n_runs=len(runs))
+    n_runs = len(LongerTraining(Path()).runs())
+    text = page(own, shorter, COMMAND, n_runs=n_runs)
     save_bytes(RESULTS / "longer_training.md", text.encode())
 
 

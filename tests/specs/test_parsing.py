@@ -105,7 +105,7 @@ def test_a_graph_comes_from_its_edges(tmp_path):
         ("circular:width=13", "width must be"),
         ("circular:width=3,width=4", "circular takes 'width' once, got it twice"),
         ("ordinal:weight=heavy", "weight of ordinal must be a number, got 'heavy'"),
-        ("ordinal:weight=2", "singleton_weight must"),
+        ("ordinal:weight=2", "weight of ordinal must"),
         ("trivial:weight=1", "trivial takes no options, got 'weight'"),
         ("hierarchy", "hierarchy needs 'columns', got none; write it as in hierarchy:columns="),
         ("hierarchy:columns=genus", "needs data with these columns, got none"),

@@ -69,14 +69,7 @@ def reproduce(  # noqa: PLR0913  a command has many options
     _check_folder(out)
     kept = Kept(out / f"{chosen.kept_in}.jsonl")
     if not report_only:
-        with output.progress() as on_progress:
-            try:
-                with no_interrupt_lost():
-                    do_runs(chosen, kept, n_jobs=jobs, on_progress=on_progress)
-            except KeyboardInterrupt:
-                if kept.path.exists():
-                    output.notes(f"Finished runs are in {kept.path}; the same command goes on.")
-                raise
+        _do_what_is_missing(chosen, kept, jobs, output)
     # The page is that of the whole experiment: sizes that were run before stay on it.
     runs = _experiment(replace(asked, sizes=None), cache).runs()
     finished = kept.finished_of(runs)
@@ -84,6 +77,17 @@ def reproduce(  # noqa: PLR0913  a command has many options
     text, summary = write_page(chosen.name, finished, told, out)
     output.result(_for_terminal(text), summary)
     output.notes(f"The page: {out / chosen.name}.md")
+
+
+def _do_what_is_missing(experiment: Experiment, kept: Kept, jobs: int, output: Output) -> None:
+    with output.progress() as on_progress:
+        try:
+            with no_interrupt_lost():
+                do_runs(experiment, kept, n_jobs=jobs, on_progress=on_progress)
+        except KeyboardInterrupt:
+            if kept.path.exists():
+                output.notes(f"Finished runs are in {kept.path}; the same command goes on.")
+            raise
 
 
 @dataclass(frozen=True)

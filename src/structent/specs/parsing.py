@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from structent._checks import checked_fraction, checked_integer
 from structent._typing import Label
 from structent.errors import StructentError
 from structent.specs.edges import graph_from_file
@@ -172,7 +173,11 @@ def _graph(request: _Request) -> Specified:
     options.check_names("", "blocks", "weight")
     file, n_blocks = options.required(""), options.integer("blocks")
     graph, notes = graph_from_file(file, request.labels)
-    weight = options.number("weight")
+    weight = _weight(options)
+    checked_integer(
+        n_blocks, "blocks of graph", at_least=1, at_most=graph.n_classes,
+        reason=", the number of classes",
+    )  # fmt: skip
     sampler = SpanningTreePartitions(graph, n_blocks, 0.5 if weight is None else weight)
     return Specified(sampler, notes=notes)
 
@@ -194,8 +199,13 @@ def _ordered(request: _Request) -> tuple[tuple[Label, ...], tuple[str, ...]]:
 
 
 def _weighed(structure: RandomPartition, options: Options) -> RandomPartition:
-    weight = options.number("weight")
+    weight = _weight(options)
     return structure if weight is None else structure.with_singleton_weight(weight)
+
+
+def _weight(options: Options) -> float | None:
+    weight = options.number("weight")
+    return None if weight is None else checked_fraction(weight, f"weight of {options.kind}")
 
 
 def _unknown_spec(spec: str) -> StructentError:
