@@ -48,15 +48,22 @@ def addresses(tmp_path_factory):
 
 @pytest.fixture(params=STRUCTURES)
 def page(driver, addresses, request):
-    show(driver, width=1200, scheme="light")
-    driver.get(addresses[request.param])
-    return driver
+    return opened(driver, addresses[request.param])
 
 
 @pytest.fixture
 def months(driver, addresses):
+    return opened(driver, addresses["months"])
+
+
+def opened(driver, address):
+    from selenium.webdriver.support.ui import WebDriverWait
+
     show(driver, width=1200, scheme="light")
-    driver.get(addresses["months"])
+    driver.get(address)
+    # On a busy machine the driver may come back while the end of a long page is still being read.
+    state = "return document.readyState"
+    WebDriverWait(driver, 60).until(lambda shown: shown.execute_script(state) == "complete")
     return driver
 
 
