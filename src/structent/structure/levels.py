@@ -1,7 +1,7 @@
 """Levels: partitions of one coarseness, which are scored together under one name."""
 
-from collections.abc import Collection, Iterator, Sequence
-from itertools import count
+from collections.abc import Collection, Sequence
+from itertools import chain, count
 
 from structent._typing import Label
 from structent.errors import StructureError
@@ -18,13 +18,17 @@ def class_level(taken: Collection[str]) -> str:
     >>> class_level(["genus", "family"]), class_level(["family", "order", "class"])
     ('class', 'label')
     """
-    return next(name for name in _names_of_class_level() if name not in taken)
+    return CLASS_LEVEL if CLASS_LEVEL not in taken else free_name("label", taken)
 
 
-def _names_of_class_level() -> Iterator[str]:
-    yield from (CLASS_LEVEL, "label")
-    for number in count(2):
-        yield f"label ({number})"
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return the name, with a number behind it where it is taken.
+
+    >>> free_name("cut", []), free_name("cut", ["cut", "cut (2)"])
+    ('cut', 'cut (3)')
+    """
+    numbered = (f"{name} ({number})" for number in count(2))
+    return next(free for free in chain([name], numbered) if free not in taken)
 
 
 def default_levels(partitions: tuple[Partition, ...]) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
 from typing import Any, ClassVar, TypeGuard, overload
 
 import numpy as np
@@ -20,7 +19,7 @@ from structent.structure.composed import (
     product_with,
     scrambled,
 )
-from structent.structure.levels import CLASS_LEVEL, class_level
+from structent.structure.levels import CLASS_LEVEL, class_level, free_name
 from structent.structure.partition import Partition
 from structent.structure.partition_sampler import (
     Structure,
@@ -220,7 +219,7 @@ def _joined_levels(structures: Sequence[RandomPartition]) -> list[str]:
     names: list[dict[str, str]] = []  # of each structure: its levels' new names by their old ones
     for structure in structures:
         new = {
-            name: _free(name, taken)
+            name: free_name(name, taken)
             for name in structure.levels
             if not _is_of_classes(structure, name)
         }
@@ -236,8 +235,3 @@ def _joined_levels(structures: Sequence[RandomPartition]) -> list[str]:
 
 def _is_of_classes(structure: RandomPartition, level: str) -> bool:
     return all(partition.is_singletons for partition in structure.levels[level])
-
-
-def _free(name: str, taken: set[str]) -> str:
-    numbered = (f"{name} ({number})" for number in count(2))
-    return next(free for free in chain([name], numbered) if free not in taken)
