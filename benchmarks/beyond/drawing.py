@@ -19,7 +19,7 @@ from structent.experiments.kept import Kept
 from structent.experiments.weather.boosted_trial import PAPER, boosted_trial
 from structent.experiments.weather.counties import Counties
 from structent.experiments.weather.results import STANDARD, Arm, scrambled
-from structent.experiments.weather.rows import county_graph, draw
+from structent.experiments.weather.rows import county_graph
 from structent.structure.files import save_bytes
 
 COMMAND = "python -m benchmarks.beyond.drawing --data ../shared/data"
@@ -57,14 +57,12 @@ class Drawing:
 
     def run(self, settings: Settings, n_threads: int) -> Result:
         """Return the log losses of one method in one trial."""
-        trial = settings["trial"]
-        schedule = HALF_RATE if settings["method"] == SLOWER.method else PAPER
-        rows = draw(
-            self.data, "county", trial=trial, n_train=settings["size"],
-            n_validation=schedule.n_validation, n_test=schedule.n_test,
-        )  # fmt: skip
         return boosted_trial(
-            rows, self._structure(settings), schedule, seed=trial, n_threads=n_threads
+            self._counties().rows(settings),
+            self._structure(settings),
+            HALF_RATE if settings["method"] == SLOWER.method else PAPER,
+            seed=settings["trial"],
+            n_threads=n_threads,
         )
 
     def _structure(self, settings: Settings) -> RandomPartition:

@@ -5,7 +5,6 @@
 with nonsense; every finished run is a line of ``docs/results/joint_targets.jsonl``.
 """
 
-import argparse
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.beyond.command import RESULTS, finished_runs
 from benchmarks.beyond.joint_targets_page import page
 from structent import (
     Partition,
@@ -24,14 +24,11 @@ from structent import (
     trivial,
 )
 from structent.experiments.experiment import Result, Settings
-from structent.experiments.kept import Kept
-from structent.experiments.run import do_runs
 from structent.experiments.weather.rows import Draw, Rows, county_graph, draw
 from structent.metrics import block_log_loss
 from structent.structure import catalog
 from structent.structure.files import save_bytes
 
-RESULTS = Path(__file__).parents[2] / "docs" / "results"
 COMMAND = "python -m benchmarks.beyond.joint_targets --data ../shared/data"
 
 SIZES, N_TRIALS, N_VALIDATION, N_TEST = (2000,), 5, 2000, 10_000
@@ -150,15 +147,7 @@ def _model(structure: Any, trial: int) -> StructuredBoostingClassifier:
 
 def main() -> None:
     """Do the runs that are missing, and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
-    experiment = JointTargets(parser.parse_args().data)
-    kept = Kept(RESULTS / "joint_targets.jsonl")
-    do_runs(
-        experiment, kept, n_jobs=1,
-        on_progress=lambda _, done, total: print(f"{done} of {total}", flush=True),
-    )  # fmt: skip
-    finished = kept.finished_of(experiment.runs())
+    finished = finished_runs(JointTargets, __doc__)
     save_bytes(RESULTS / "joint_targets.md", page(finished, COMMAND).encode())
 
 

@@ -90,8 +90,8 @@ def trials_of(runs: Sequence[Finished], case: Case | None, loss: str) -> Trials:
     return dict(sorted(trials.items()))
 
 
-def trajectory(result: Result, metric: str, part: str = "test") -> FloatArray:
-    """Return the test or validation values of a run, one for every epoch that was looked at.
+def trajectory(result: Result, metric: str) -> FloatArray:
+    """Return the test values of a run, one for every epoch that was looked at.
 
     Mistake severity is the mean number of levels that a mistake gets wrong: of the four levels,
     the sum of the shares that are wrong, divided by the share of wrong classes.
@@ -101,8 +101,8 @@ def trajectory(result: Result, metric: str, part: str = "test") -> FloatArray:
     3.5
     """
     if metric != SEVERITY:
-        return np.array(result[part][metric], dtype=np.float64)
-    wrong = 1.0 - np.array([result[part][name] for name in ACCURACIES], dtype=np.float64)
+        return np.array(result["test"][metric], dtype=np.float64)
+    wrong = 1.0 - np.array([result["test"][name] for name in ACCURACIES], dtype=np.float64)
     severity = np.full(wrong.shape[1], np.nan)  # where there are no mistakes
     np.divide(wrong.sum(axis=0), wrong[0], out=severity, where=wrong[0] > 0)
     return severity
@@ -209,7 +209,7 @@ def _read_where_best(trials: Trials, metric: str, judge: str) -> dict[int, float
 
 
 def _chosen_place(result: Result, judge: str) -> int:
-    return _best_place(trajectory(result, judge, "validation"), judge)
+    return _best_place(np.array(result["validation"][judge], dtype=np.float64), judge)
 
 
 def _best_place(values: FloatArray, metric: str) -> int:

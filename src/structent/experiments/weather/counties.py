@@ -17,7 +17,7 @@ import numpy as np
 from structent.comparison.progress import OnProgress
 from structent.experiments.experiment import Result, Settings, chosen_sizes
 from structent.experiments.weather.boosted_trial import SCHEDULES, boosted_trial
-from structent.experiments.weather.rows import county_graph, draw
+from structent.experiments.weather.rows import Draw, county_graph, draw
 from structent.experiments.weather.settings import settings_of
 from structent.structure import PartitionSampler, RandomPartition, SpanningTreePartitions, trivial
 
@@ -75,14 +75,21 @@ class Counties:
 
     def run(self, settings: Settings, n_threads: int) -> Result:
         """Return the log losses of one method in one trial."""
-        schedule, trial = SCHEDULES[self.preset], settings["trial"]
-        rows = draw(
-            self.data, "county", trial=trial, n_train=settings["size"],
+        return boosted_trial(
+            self.rows(settings),
+            self.structure(settings),
+            SCHEDULES[self.preset],
+            seed=settings["trial"],
+            n_threads=n_threads,
+        )
+
+    def rows(self, settings: Settings) -> Draw:
+        """Return the rows of a run, the same for every method."""
+        schedule = SCHEDULES[self.preset]
+        return draw(
+            self.data, "county", trial=settings["trial"], n_train=settings["size"],
             n_validation=schedule.n_validation, n_test=schedule.n_test,
         )  # fmt: skip
-        return boosted_trial(
-            rows, self.structure(settings), schedule, seed=trial, n_threads=n_threads
-        )
 
     def structure(self, settings: Settings) -> RandomPartition | PartitionSampler:
         """Return the structure of a run."""

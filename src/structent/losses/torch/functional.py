@@ -280,15 +280,14 @@ def _of_targets(
     else:
         kept = target != ignore_index
         labels = torch.where(kept, target.long(), 0)
-        if isinstance(structure, Layout) and not _is_transformed():
-            check_labels(labels, n_classes)
-        # Where labels cannot be looked at, a wrong one has the loss NaN.
-        is_class = (labels >= 0) & (labels < n_classes)
         # By comparison: torch's one_hot looks at the labels, which vmap does not allow.
         classes = torch.arange(n_classes, device=labels.device).reshape(_along_classes(logits))
-        targets = torch.where(
-            is_class.unsqueeze(1), (labels.unsqueeze(1) == classes).to(logits.dtype), torch.nan
-        )
+        targets = (labels.unsqueeze(1) == classes).to(logits.dtype)
+        if isinstance(structure, Layout) and not _is_transformed():
+            check_labels(labels, n_classes)
+        else:  # labels cannot be looked at: a wrong one has the loss NaN
+            is_class = (labels >= 0) & (labels < n_classes)
+            targets = torch.where(is_class.unsqueeze(1), targets, torch.nan)
         divisor = (kept if weight is None else weight.to(logits.dtype)[labels] * kept).sum()
     if label_smoothing > 0:
         targets = targets * (1.0 - label_smoothing) + label_smoothing / n_classes
