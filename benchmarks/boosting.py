@@ -12,8 +12,8 @@ import numpy as np
 import xgboost
 
 from structent import PartitionSampler, RandomPartition, SpanningTreePartitions, trivial
-from structent.losses import lightgbm as for_lightgbm
-from structent.losses import xgboost as for_xgboost
+from structent.losses.boosters import lightgbm as for_lightgbm
+from structent.losses.boosters import xgboost as for_xgboost
 from structent.structure.catalog import california_counties, months
 
 TITLE = "A round of boosting: 20,000 rows, 10 features, depth 5"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from structent import RandomPartition, StructuredBoostingClassifier, circular
-from structent.comparison import compare
+from structent.studies import compare
 
 TITLE = "The verdict of a comparison: how often it says that the structure helps"
 KEPT = Path(__file__).parent / "verdicts.jsonl"

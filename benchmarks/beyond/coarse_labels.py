@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.beyond.cifar100_features import cifar100_features
 from benchmarks.beyond.coarse_labels_page import write_page
-from structent.comparison.progress import OnProgress
+from structent.studies.progress import OnProgress
 from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.estimators.classes import mixed_labels
 from structent.estimators.linear import StructuredLogisticRegression

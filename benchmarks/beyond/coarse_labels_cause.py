@@ -26,7 +26,7 @@ from benchmarks.beyond.coarse_labels import (
     images,
 )
 from benchmarks.beyond.coarse_labels_page import write_page
-from structent.comparison.progress import OnProgress
+from structent.studies.progress import OnProgress
 from structent.estimators.linear import StructuredLogisticRegression
 from structent.experiments.experiment import Result, Settings
 from structent.experiments.kept import Kept

@@ -12,7 +12,7 @@ from structent.experiments.kept import Finished
 from structent.experiments.markdown import signed, table, with_error
 from structent.experiments.paired import Mean, difference_of, mean_of
 from structent.experiments.weather.figures import Look, draw_line, page_style, picture
-from structent.plots.colours import BLUE, GREY
+from structent.plots.style import BLUE, GREY
 
 COMMAND = "python -m benchmarks.beyond.coarse_labels --data ../shared/data"
 NAME_OF_ARM = {"dropped": "coarse rows dropped", "used": "coarse rows used"}

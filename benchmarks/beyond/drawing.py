@@ -13,7 +13,7 @@ from typing import ClassVar
 from benchmarks.beyond.command import RESULTS, finished_runs
 from benchmarks.beyond.drawing_page import AVERAGED, DRAWN, SIZES, SLOWER, page
 from structent import RandomPartition, mix, trivial
-from structent.comparison.progress import OnProgress
+from structent.studies.progress import OnProgress
 from structent.experiments.experiment import Result, Settings
 from structent.experiments.kept import Kept
 from structent.experiments.weather.boosted_trial import PAPER, boosted_trial

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from benchmarks.beyond.command import RESULTS, finished_runs
 from benchmarks.beyond.longer_training_page import page
-from structent.comparison.progress import OnProgress
+from structent.studies.progress import OnProgress
 from structent.experiments.cifar100.names import PAPER_LOSSES, SIZE_OF_1B
 from structent.experiments.cifar100.settings import settings_of
 from structent.experiments.cifar100.small_network import NETWORK, SCHEDULES, learned

@@ -22,7 +22,7 @@ from structent.experiments.kept import Kept
 from structent.experiments.run import do_runs
 from structent.experiments.weather.months import MONTHS
 from structent.experiments.weather.rows import draw
-from structent.significance import partition_gains, structure_test
+from structent.studies import partition_gains, structure_test
 from structent.structure.files import save_bytes
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"

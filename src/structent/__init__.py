@@ -39,8 +39,8 @@ from structent.structure import (
 if TYPE_CHECKING:
     from structent.estimators import StructuredBoostingClassifier as StructuredBoostingClassifier
     from structent.estimators import StructuredLogisticRegression as StructuredLogisticRegression
-    from structent.learning import StructureLearner as StructureLearner
-    from structent.learning import learn_structure as learn_structure
+    from structent.studies import StructureLearner as StructureLearner
+    from structent.studies import learn_structure as learn_structure
 
 __version__ = version("structent")
 
@@ -78,10 +78,10 @@ __all__ = [
 
 
 _NEEDS_SCIKIT_LEARN = {
-    "StructureLearner": "structent.learning",
+    "StructureLearner": "structent.studies",
     "StructuredBoostingClassifier": "structent.estimators",
     "StructuredLogisticRegression": "structent.estimators",
-    "learn_structure": "structent.learning",
+    "learn_structure": "structent.studies",
 }
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from structent.comparison.result import (
+from structent.studies.comparison import (
     ARMS,
     ArmScores,
     Comparison,

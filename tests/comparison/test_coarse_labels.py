@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from structent import StructentError, StructuredBoostingClassifier, hierarchy
-from structent.comparison import compare
-from structent.comparison.run import checked_rows
+from structent.studies import compare
+from structent.studies.compare import checked_rows
 
 GROUPS = hierarchy({f"c{i}": (f"g{i // 2}",) for i in range(4)}, level_names=["group"])
 RNG = np.random.default_rng(0)

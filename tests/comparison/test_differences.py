@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_1samp
 
-from structent.comparison.differences import paired_difference, verdict
-from structent.comparison.result import Difference
+from structent.studies.comparison import paired_difference, verdict
+from structent.studies.comparison import Difference
 
 
 def test_the_interval_is_that_of_the_t_test_with_a_larger_variance():

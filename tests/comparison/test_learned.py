@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from structent import RandomPartition, StructuredBoostingClassifier
-from structent.comparison import compare
-from structent.comparison.arms import Contest, Rows
-from structent.comparison.plan import seconds_needed
-from structent.comparison.result import Plan
-from structent.learning import LearnedStructure
+from structent.studies import compare
+from structent.studies.arms import Contest, Rows
+from structent.studies.compare import seconds_needed
+from structent.studies.comparison import Plan
+from structent.studies import LearnedStructure
 from structent.report import write_report
 from tests.estimators.problems import planted_problem
 

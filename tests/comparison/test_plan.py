@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structent.comparison.plan import FEWEST_ROWS, affordable, seconds_needed, seconds_of_rows
-from structent.comparison.result import Plan
+from structent.studies.compare import FEWEST_ROWS, affordable, seconds_needed, seconds_of_rows
+from structent.studies.comparison import Plan
 
 WHOLE = Plan(5, 2, 2, (0.1, 0.4, 0.7), ())
 

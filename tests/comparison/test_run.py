@@ -12,8 +12,8 @@ from structent import (
     circular,
     hierarchy,
 )
-from structent.comparison import compare
-from structent.comparison.result import METRICS
+from structent.studies import compare
+from structent.studies.comparison import METRICS
 from structent.metrics import block_log_loss
 from tests.estimators.problems import planted_problem
 

@@ -108,7 +108,7 @@ def test_the_calibration_survives_a_file(tmp_path):
 
 @pytest.mark.requires("dask")
 def test_the_calibration_survives_a_model_on_dask(tmp_path):
-    from structent.estimators.dask import DaskStructuredBoostingClassifier
+    from structent.estimators.dask.classifier import DaskStructuredBoostingClassifier
 
     model = calibrated(StructuredBoostingClassifier(STRUCTURE, **QUICK))
     model.save(tmp_path / "model")

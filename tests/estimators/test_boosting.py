@@ -23,7 +23,7 @@ from structent import (
     hierarchy,
     trivial,
 )
-from structent.losses.xgboost import structured_objective
+from structent.losses.boosters.xgboost import structured_objective
 from structent.structure.catalog import months
 from tests.estimators.problems import PLANTS, log_loss, planted_problem, rows_of
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from structent.errors import StructentError
-from structent.estimators.chunk_rows import encoded_chunks, split_rows
-from structent.estimators.chunks import Chunk
+from structent.estimators.dask.chunks import encoded_chunks, split_rows
+from structent.estimators.dask.chunks import Chunk
 from structent.estimators.classes import Classes
 from structent.estimators.fitted import Encoder
 from structent.estimators.rows import TrainingRows
-from structent.estimators.table import Columns
+from structent.estimators.columns import Columns
 from structent.structure import trivial
 
 pytestmark = pytest.mark.requires("dask")

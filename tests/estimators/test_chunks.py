@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from structent.errors import StructentError
-from structent.estimators.chunks import checked_table, dask_chunks, in_array, predictions
+from structent.estimators.dask.chunks import checked_table, dask_chunks, in_array, predictions
 
 pytestmark = pytest.mark.requires("dask")
 

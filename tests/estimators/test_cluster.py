@@ -9,8 +9,8 @@ import distributed
 import pytest
 
 from structent.errors import StructentError
-from structent.estimators.cluster import Cluster
-from structent.estimators.dask import DaskStructuredBoostingClassifier
+from structent.estimators.dask.cluster import Cluster
+from structent.estimators.dask.classifier import DaskStructuredBoostingClassifier
 from tests.estimators.dask_problems import MONTHS, circle_rows, two_workers
 
 pytestmark = pytest.mark.requires("dask")

@@ -16,8 +16,8 @@ from structent import (
     circular,
 )
 from structent.estimators.classes import Classes
-from structent.estimators.linear_objective import LinearObjective
-from structent.estimators.row_weights import row_weights
+from structent.estimators.linear import LinearObjective
+from structent.estimators.rows import row_weights
 from structent.estimators.rows import log_prior_of_totals, spread_totals
 from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.layout import Layout

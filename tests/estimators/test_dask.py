@@ -17,7 +17,7 @@ from sklearn.metrics import log_loss
 from structent import SpanningTreePartitions, hierarchy
 from structent.errors import StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
-from structent.estimators.dask import DaskStructuredBoostingClassifier
+from structent.estimators.dask.classifier import DaskStructuredBoostingClassifier
 from structent.metrics import level_report
 from tests.estimators.dask_problems import (
     MONTHS,
@@ -334,7 +334,7 @@ def test_progress_is_shown_on_the_client(capsys):
 
 
 def test_without_dask_the_module_says_what_to_install():
-    code = "import sys; sys.modules['dask'] = None; import structent.estimators.dask"
+    code = "import sys; sys.modules['dask'] = None; import structent.estimators.dask.classifier"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )

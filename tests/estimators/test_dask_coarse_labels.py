@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from structent import LabelError, StructuredBoostingClassifier
-from structent.estimators.dask import DaskStructuredBoostingClassifier
+from structent.estimators.dask.classifier import DaskStructuredBoostingClassifier
 from tests.estimators.dask_problems import MONTHS, circle_rows, two_workers
 
 pytestmark = pytest.mark.requires("dask")

@@ -6,7 +6,7 @@ import pytest
 from distributed import Client
 
 from structent.errors import LabelError, StructentError
-from structent.estimators.dask import DaskStructuredBoostingClassifier
+from structent.estimators.dask.classifier import DaskStructuredBoostingClassifier
 from tests.estimators.dask_problems import MONTHS, circle_rows
 
 pytestmark = pytest.mark.requires("dask")

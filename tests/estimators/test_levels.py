@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from structent import FixedStructure, LabelError, StructureError
-from structent.estimators.levels import predicted_blocks
+from structent.estimators.answers import predicted_blocks
 from structent.structure.catalog import cifar100, months
 from tests.strategies import distributions, random_partitions
 

@@ -8,7 +8,7 @@ from scipy.optimize import approx_fprime
 from scipy.sparse import csr_array, csr_matrix
 
 from structent import hierarchy
-from structent.estimators.linear_objective import LinearObjective
+from structent.estimators.linear import LinearObjective
 from structent.kernels.layout import Layout
 from structent.structure.catalog import months
 from tests.strategies import random_partitions

@@ -22,9 +22,9 @@ from structent import (
     ordinal,
     trivial,
 )
-from structent.comparison import compare
+from structent.studies import compare
 from structent.decisions import hedge
-from structent.estimators.dask import DaskStructuredBoostingClassifier
+from structent.estimators.dask.classifier import DaskStructuredBoostingClassifier
 from structent.metrics import block_accuracy, block_log_loss, level_report, scorer
 
 pytestmark = [pytest.mark.requires(name) for name in ("xgboost", "lightgbm", "dask")]

@@ -6,7 +6,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from structent import LabelError, StructentError
 from structent.estimators.classes import Classes
-from structent.estimators.row_weights import row_weights
+from structent.estimators.rows import row_weights
 
 CLASSES = Classes.of(None, np.array(["ash", "oak", "rose"]))
 LABELS = np.array([0, 0, 1, 1, 1, 1])

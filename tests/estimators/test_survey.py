@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from structent.errors import LabelError, StructentError
-from structent.estimators.chunks import Chunk, dask_chunks
+from structent.estimators.dask.chunks import Chunk, dask_chunks
 from structent.estimators.classes import Classes
-from structent.estimators.survey import (
+from structent.estimators.dask.survey import (
     sampled_rows,
     surveyed_class_weights,
     surveyed_classes,
     surveyed_columns,
 )
-from structent.estimators.table import Columns
+from structent.estimators.columns import Columns
 from structent.structure import trivial
 
 pytestmark = pytest.mark.requires("dask")

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from structent import StructentError, StructuredBoostingClassifier
-from structent.estimators.table import Columns
+from structent.estimators.columns import Columns
 
 pytestmark = [pytest.mark.requires(name) for name in ("pandas", "polars")]
 

@@ -15,7 +15,7 @@ from structent import (
     trivial,
 )
 from structent.estimators.folds import grouped_folds
-from structent.learning import out_of_fold_confusion
+from structent.studies import out_of_fold_confusion
 from tests.estimators.problems import log_loss
 from tests.learning.recording import RecordingClassifier, fits_of
 

@@ -12,8 +12,8 @@ from structent import (
     structure_from_confusion,
     trivial,
 )
-from structent.learning import LearnedStructure, out_of_fold_confusion
-from structent.learning.levels import structure_of_levels
+from structent.studies import LearnedStructure, out_of_fold_confusion
+from structent.studies.learn import structure_of_levels
 
 
 @given(st.integers(1, 8), st.integers(1, 4), st.integers(0, 2**32 - 1))

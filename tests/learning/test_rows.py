@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from structent import LabelError, StructentError, StructuredLogisticRegression, StructureError
 from structent.estimators.folds import dealt_folds, grouped_folds
-from structent.learning import out_of_fold_confusion
+from structent.studies import out_of_fold_confusion
 from tests.estimators.problems import PLANTS, rows_of
 
 MODEL = StructuredLogisticRegression(tol=1e-8, max_iter=2000)

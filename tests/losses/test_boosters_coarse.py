@@ -10,8 +10,8 @@ import xgboost
 
 from structent import LabelError, SpanningTreePartitions, trivial
 from structent.kernels import reference
-from structent.losses import lightgbm as for_lightgbm
-from structent.losses import xgboost as for_xgboost
+from structent.losses.boosters import lightgbm as for_lightgbm
+from structent.losses.boosters import xgboost as for_xgboost
 from structent.structure import catalog
 from tests.kernels.problems import members_of
 

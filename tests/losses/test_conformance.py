@@ -15,8 +15,8 @@ from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.layout import Layout
 from structent.losses import jax as jax_losses
 from structent.losses import keras as keras_losses
-from structent.losses import lightgbm as lightgbm_losses
-from structent.losses import xgboost as xgboost_losses
+from structent.losses.boosters import lightgbm as lightgbm_losses
+from structent.losses.boosters import xgboost as xgboost_losses
 from structent.losses.torch import structured_cross_entropy
 from structent.losses.torch.functional import arrays_of, arrays_of_sets
 from structent.losses.torch.operator import labelled

@@ -8,7 +8,7 @@ from scipy.special import log_softmax, softmax
 from structent import SpanningTreePartitions, trivial
 from structent.errors import StructureError
 from structent.kernels import reference
-from structent.losses.lightgbm import structured_metric, structured_objective
+from structent.losses.boosters.lightgbm import structured_metric, structured_objective
 from structent.structure import catalog
 from tests.losses.test_xgboost import _Recording, rows
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from structent import RandomPartition, SpanningTreePartitions, circular, hierarchy, trivial
 from structent.errors import LabelError, StructureError
 from structent.kernels import reference
-from structent.losses import xgboost as adapter
-from structent.losses.xgboost import SplitSearch, structured_metric, structured_objective
+from structent.losses.boosters import xgboost as adapter
+from structent.losses.boosters.xgboost import SplitSearch, structured_metric, structured_objective
 from structent.structure import catalog
 from tests.kernels.problems import EXTREME_LOGITS, problems
 

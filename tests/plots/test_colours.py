@@ -3,7 +3,7 @@
 import pytest
 from matplotlib.colors import to_rgb
 
-from structent.plots.colours import OF_ARM, OF_LEVELS
+from structent.plots.style import OF_ARM, OF_LEVELS
 from tests.plots.contrast import contrast
 
 

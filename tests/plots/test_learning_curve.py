@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from structent.comparison.result import LearningCurve
+from structent.studies.comparison import LearningCurve
 from structent.plots import plot_learning_curve
 
 CURVE = LearningCurve(

@@ -3,7 +3,7 @@
 import matplotlib as mpl
 import pytest
 
-from structent.report.svg import page_figure
+from structent.report.figures import page_figure
 
 
 def written(text, **settings):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from structent import SpanningTreePartitions
-from structent.comparison.result import ArmScores
+from structent.studies.comparison import ArmScores
 from structent.report.tables import (
     facts,
     folds_table,

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from structent.comparison.differences import paired_difference
-from structent.significance import PartitionGain, StructureTest
-from structent.significance.p_value import p_value_of
+from structent.studies.comparison import paired_difference
+from structent.studies import PartitionGain, StructureTest
+from structent.studies.significance import p_value_of
 
 
 def made_test(structure, *, n_copies=99, n_as_good=0, seed=0):

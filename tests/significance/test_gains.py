@@ -13,7 +13,7 @@ from structent import (
     hierarchy,
 )
 from structent.errors import StructentError
-from structent.significance import partition_gains
+from structent.studies import partition_gains
 
 TREE = hierarchy(
     {i: (i // 4, i // 2) for i in range(8)}, level_names=["fours", "twos"], weights=[0.2, 0.3, 0.5]

@@ -21,9 +21,9 @@ from structent import (
     trivial,
 )
 from structent.errors import StructentError
-from structent.significance import orbit as orbits
-from structent.significance.identity import checked_scrambled, identity
-from structent.significance.orbit import draw_copies, rearranged
+from structent.studies import orbit as orbits
+from structent.studies.orbit import checked_scrambled, identity
+from structent.studies.orbit import draw_copies, rearranged
 from tests.strategies import class_sets, connected_graphs, random_partitions
 
 CYCLE = LabelGraph([(i, (i + 1) % 6) for i in range(6)])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structent.significance.p_value import as_good_as, p_value_of
+from structent.studies.significance import as_good_as, p_value_of
 
 ANSWERS = st.lists(st.booleans(), min_size=1, max_size=60)
 

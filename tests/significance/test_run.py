@@ -23,8 +23,8 @@ from structent import (
     trivial,
 )
 from structent.errors import StructentError
-from structent.significance import structure_test
-from structent.significance.identity import identity
+from structent.studies import structure_test
+from structent.studies.orbit import identity
 
 CIRCLE = circular(range(8), width=2, singleton_weight=0.2)
 LINEAR = StructuredLogisticRegression(tol=1e-3)

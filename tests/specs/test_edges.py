@@ -5,7 +5,7 @@ import json
 import pytest
 
 from structent import LabelGraph, StructentError
-from structent.specs.edges import graph_from_file
+from structent.inputs.structure_files import graph_from_file
 from structent.structure import catalog
 
 SQUARE = LabelGraph([("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")])

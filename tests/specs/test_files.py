@@ -14,8 +14,8 @@ from structent import (
     circular,
     hierarchy,
 )
-from structent.specs import parse_structure
-from structent.specs.files import structure_from_file
+from structent.inputs import parse_structure
+from structent.inputs.structure_files import structure_from_file
 
 PLANTS = hierarchy(
     {

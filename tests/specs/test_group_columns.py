@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from structent import StructureError, hierarchy
-from structent.specs.group_columns import hierarchy_from_columns, hierarchy_from_groups
+from structent.inputs.group_columns import hierarchy_from_columns, hierarchy_from_groups
 
 
 @st.composite

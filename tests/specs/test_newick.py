@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from structent import StructureError, hierarchy
-from structent.specs import parse_structure
-from structent.specs.newick import paths_from_newick
+from structent.inputs import parse_structure
+from structent.inputs.newick import paths_from_newick
 
 names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=5)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from structent import StructentError
-from structent.specs.order import given_order, natural_order, sorted_classes
+from structent.inputs.matching import given_order, natural_order, sorted_classes
 
 SPELLINGS = [
     list(calendar.month_name)[1:],

@@ -14,7 +14,7 @@ from structent import (
     ordinal,
     trivial,
 )
-from structent.specs import parse_structure
+from structent.inputs import parse_structure
 from structent.structure import catalog
 
 MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]

@@ -12,7 +12,7 @@ from structent import (
     hierarchy,
     trivial,
 )
-from structent.specs import parse_structure, write_structure
+from structent.inputs import parse_structure, write_structure
 from tests.strategies import random_partitions
 
 CLASSES = ["oak", "elm", "rose", "cat"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from structent import StructureError, distances_from_confusion
-from structent.structure.distances import distances_from_embeddings
+from structent.structure.learned import distances_from_embeddings
 
 counts = st.integers(2, 6).flatmap(lambda k: arrays(np.float64, (k, k), elements=st.integers(1, 9)))
 

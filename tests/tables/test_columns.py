@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from structent import StructentError
-from structent.tables.columns import features_of, kind_of
+from structent.inputs.columns import features_of, kind_of
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structent.tables.dates import dates_of, determines, numbers_of_dates, part_that_determines
+from structent.inputs.columns import dates_of, determines, numbers_of_dates, part_that_determines
 
 
 @given(st.lists(st.dates(), min_size=1))

@@ -8,7 +8,7 @@ import pytest
 
 from structent import StructentError
 from structent.datasets import load_seattle_weather, seattle_weather_file
-from structent.tables import FeatureColumn, features_and_labels, read_features
+from structent.inputs import FeatureColumn, features_and_labels, read_features
 
 ROWS = 40
 LABELS = ["oak", "elm", "fir", "ash"] * 10

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from structent import StructentError
-from structent.tables import read_labels
-from structent.tables.labels import label_column
+from structent.inputs import read_labels
+from structent.inputs.labelled import label_column
 
 
 def labels_of(values, tmp_path, dtype=None):

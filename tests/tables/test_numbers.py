@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from structent.tables.numbers import numbers_from_text
+from structent.inputs.reading import numbers_from_text
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from structent import StructentError
-from structent.tables import column_names, read_table
+from structent.inputs import column_names, read_table
 
 TABLE = pl.DataFrame(
     {"size": [1.5, 2.0, None], "name": ["a", "b,c", None], "ok": [True, False, True]}

@@ -15,17 +15,15 @@ from structent._checks import checked_integer
 from structent.cli import options
 from structent.cli.output import Output, check_can_write
 from structent.cli.question import Question, read_question, save_model
-from structent.comparison import Comparison
-from structent.comparison import compare as compare_rows
-from structent.comparison.plan import FEWEST_FOLDS
-from structent.comparison.result import ARMS, METRICS
-from structent.comparison.run import drawn_rows
 from structent.errors import StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
-from structent.learning import LearnedStructure
+from structent.inputs.specs import Options
 from structent.report import write_report
-from structent.specs.options import Options
 from structent.structure.learned import MOST_LEVELS
+from structent.studies import Comparison, LearnedStructure
+from structent.studies import compare as compare_rows
+from structent.studies.compare import FEWEST_FOLDS, drawn_rows
+from structent.studies.comparison import ARMS, METRICS
 
 _ARM_NAMES = {"none": "no structure", "structure": "the structure", "scrambled": "scrambled copies"}
 METRIC_NAMES = {"log-loss": "log loss", "accuracy": "accuracy"}

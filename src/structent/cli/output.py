@@ -12,8 +12,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from structent.comparison.progress import OnProgress
 from structent.errors import StructentError
+from structent.studies.progress import OnProgress
 
 _LOOK_BACK = 3600.0  # seconds by which the time left is reckoned: steps may be minutes apart
 

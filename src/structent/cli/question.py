@@ -9,8 +9,14 @@ from pathlib import Path
 from structent.errors import StructentError
 from structent.estimators import files
 from structent.estimators.boosting import StructuredBoostingClassifier
-from structent.specs import Specified, parse_structure
-from structent.tables import FeatureColumn, LabelledTable, features_and_labels, read_labels
+from structent.inputs import (
+    FeatureColumn,
+    LabelledTable,
+    Specified,
+    features_and_labels,
+    parse_structure,
+    read_labels,
+)
 
 _ATTACHMENT = "table.json"
 

@@ -22,7 +22,7 @@ from structent.experiments.pages import about, write_page
 from structent.experiments.run import do_runs
 from structent.experiments.weather.counties import Counties
 from structent.experiments.weather.months import Months
-from structent.losses.rounds import available_threads
+from structent.losses.boosters.rounds import available_threads
 
 _CIFAR100_EXPERIMENTS = ("1A", "1B", "1C", "1D")
 

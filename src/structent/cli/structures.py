@@ -14,10 +14,9 @@ from structent.cli.output import Output, check_can_write
 from structent.cli.question import read_question
 from structent.entropy import structured_entropy, structured_mutual_information_from_labels
 from structent.errors import StructentError
-from structent.specs import Specified, parse_structure, write_structure
-from structent.specs.files import structure_from_file
+from structent.inputs import Specified, parse_structure, read_labels, write_structure
+from structent.inputs.structure_files import structure_from_file
 from structent.structure import RandomPartition
-from structent.tables import read_labels
 
 Spec = Annotated[str, typer.Argument(help="A short form, such as circular:width=3, or a file.")]
 OfData = Annotated[Path | None, typer.Option("--data", help="The table with the labels.")]

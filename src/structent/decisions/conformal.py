@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 
 from structent._checks import as_array, checked_fraction
 from structent._typing import FloatArray, IndexArray
-from structent.decisions.chains import BoolArray
-from structent.decisions.hedging import HedgedPredictions, checked_rows, predictions
+from structent.decisions.hedging import BoolArray, HedgedPredictions, checked_rows, predictions
 from structent.errors import StructureError
 from structent.structure import RandomPartition
 from structent.structure.labels import class_indices

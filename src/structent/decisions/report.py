@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from structent._typing import FloatArray
-from structent.decisions.chains import ALL_CLASSES, BoolArray
-from structent.decisions.hedging import HedgedPredictions
+from structent.decisions.hedging import ALL_CLASSES, BoolArray, HedgedPredictions
 from structent.errors import StructureError
 from structent.structure.labels import class_indices
 

@@ -11,7 +11,7 @@ from structent._checks import as_array
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructureError
 from structent.metrics.blocks import block_probabilities, weighted_partitions
-from structent.metrics.rows import checked_columns, checked_proba
+from structent.metrics.measure import checked_columns, checked_proba
 from structent.structure import RandomPartition
 from structent.structure.labels import as_classes, label_array, plain_values
 

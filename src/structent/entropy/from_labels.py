@@ -11,12 +11,11 @@ from scipy.special import entr, gammaln
 from structent._checks import checked_integer
 from structent._compiled import inlined, kernel
 from structent._typing import FloatArray, IndexArray
-from structent.entropy.blocks import Blocks
-from structent.entropy.quantities import in_base
+from structent.entropy.quantities import Blocks, in_base
 from structent.errors import LabelError
 from structent.structure import RandomPartition
 from structent.structure.labels import is_missing, plain_values
-from structent.structure.partition_sampler import checked_fixed
+from structent.structure.samplers import checked_fixed
 
 # Differences below this are rounding: they stand for no information.
 _ROUNDING = 1e-12

@@ -9,9 +9,9 @@ from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import entr
 
 from structent._typing import FloatArray
-from structent.entropy.blocks import Blocks
+from structent.entropy.quantities import Blocks
 from structent.structure import RandomPartition
-from structent.structure.partition_sampler import checked_fixed
+from structent.structure.samplers import checked_fixed
 
 # Where several distributions maximise, the one of largest Shannon entropy is the limit as a
 # vanishing weight goes to the singletons. Each step of the way starts from the last.

@@ -1,17 +1,20 @@
 """Entropy and its relatives for structured random variables: the paper's section 3."""
 
+from __future__ import annotations
+
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array, eye_array
 from scipy.special import entr, rel_entr, xlogy
 
 from structent._checks import checked_distribution
 from structent._typing import FloatArray
-from structent.entropy.blocks import Blocks
 from structent.errors import StructureError
 from structent.structure import RandomPartition
-from structent.structure.partition_sampler import checked_fixed
+from structent.structure.samplers import checked_fixed
 
 Information = TypeVar("Information", FloatArray, float)
 
@@ -213,3 +216,51 @@ def in_base(nats: Information, base: float | None) -> Information:
     if not 0 < base < np.inf or base == 1:
         raise StructureError(f"base must be a positive number other than 1, got {base!r}")
     return nats / float(np.log(base))
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The blocks of all partitions with positive weight, equal partitions taken together.
+
+    Attributes
+    ----------
+    indicator
+        1 where a class is in a block, (classes, blocks), sparse: one entry a class and partition.
+    weights
+        The weight of each block's partition, (blocks,).
+    """
+
+    indicator: csr_array
+    weights: FloatArray
+
+    @classmethod
+    def of(cls, structure: RandomPartition) -> Blocks:
+        """Return the blocks of a structure.
+
+        Partitions without weight are left out: where they say infinity, 0 times it would be NaN.
+        """
+        weight_of: dict[bytes, float] = {}
+        rows = {}
+        for ids, weight in zip(structure.block_of, structure.weights.tolist(), strict=True):
+            if weight > 0:
+                rows[ids.tobytes()] = ids
+                weight_of[ids.tobytes()] = weight_of.get(ids.tobytes(), 0.0) + weight
+        n_blocks = [int(ids.max()) + 1 for ids in rows.values()]
+        first_block = np.cumsum([0, *n_blocks[:-1]])
+        block_of = np.stack(list(rows.values()), axis=1) + first_block  # (classes, partitions)
+        ones = np.ones(block_of.size)
+        row_ends = np.arange(structure.n_classes + 1) * len(rows)
+        shape = (structure.n_classes, sum(n_blocks))
+        indicator = csr_array((ones, block_of.ravel(), row_ends), shape)
+        return cls(indicator, np.repeat(list(weight_of.values()), n_blocks))
+
+    @classmethod
+    def singletons(cls, n_classes: int) -> Blocks:
+        """Return the blocks of the trivial structure."""
+        return cls(csr_array(eye_array(n_classes)), np.ones(n_classes))
+
+    def coarsened(self, p: FloatArray, *, axis: int = -1) -> FloatArray:
+        """Return the probability of each block, in place of that of each class along an axis."""
+        moved = np.moveaxis(p, axis, -1)
+        coarse: FloatArray = moved.reshape(-1, moved.shape[-1]) @ self.indicator
+        return np.moveaxis(coarse.reshape(*moved.shape[:-1], len(self.weights)), -1, axis)

@@ -18,18 +18,17 @@ from structent._checks import checked_fraction, checked_integer
 from structent._typing import FloatArray
 from structent.decisions import HedgedPredictions
 from structent.estimators import files
-from structent.estimators.answers import block_answers, calibration_scores
+from structent.estimators.answers import block_answers, calibration_scores, predicted_level
 from structent.estimators.classes import (
     Structure,
+    accuracy,
     check_two_classes,
     checked_labels,
     label_column,
 )
+from structent.estimators.columns import Columns, FloatTable, is_table
 from structent.estimators.engines import engine
 from structent.estimators.fitted import Encoder, FittedBoosting
-from structent.estimators.levels import predicted_level
-from structent.estimators.pairs import accuracy
-from structent.estimators.progress import round_progress
 from structent.estimators.rows import (
     TrainingRows,
     checked_eval_set,
@@ -37,10 +36,9 @@ from structent.estimators.rows import (
     held_back,
     log_prior,
 )
-from structent.estimators.table import Columns, FloatTable, is_table
-from structent.estimators.training import Settings, Training, recording
+from structent.estimators.training import Settings, Training, recording, round_progress
 from structent.estimators.weights import chosen_structure, weights_of
-from structent.losses.rounds import available_threads
+from structent.losses.boosters.rounds import available_threads
 
 
 class StructuredBoostingClassifier(
@@ -265,7 +263,7 @@ class StructuredBoostingClassifier(
     def predict_level(self, X: Any, level: str) -> NDArray[np.str_]:
         """Return the name of the most probable block of a level for each row, (n,).
 
-        See :func:`~structent.estimators.levels.predicted_blocks`.
+        See :func:`~structent.estimators.answers.predicted_blocks`.
         """
         proba = self.predict_proba(X)
         return predicted_level(proba, self._fitted.encoder.classes, self.structure, level)

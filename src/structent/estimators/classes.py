@@ -11,14 +11,20 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from structent._typing import IndexArray
+from structent._typing import IndexArray, Label
 from structent.errors import LabelError, StructureError
-from structent.estimators.pairs import are_pairs, with_pairs
 from structent.structure import PartitionSampler, RandomPartition, trivial
-from structent.structure.labels import class_indices, is_missing, label_array, plain_values
+from structent.structure.labels import (
+    class_indices,
+    is_missing,
+    label_array,
+    plain_values,
+    with_columns_joined,
+)
 from structent.structure.targets import Targets, encode_with_blocks
 
 Structure: TypeAlias = RandomPartition | PartitionSampler
@@ -282,3 +288,35 @@ def _sorting_order(values: NDArray[Any]) -> IndexArray:
         return np.argsort(values, kind="stable")
     except TypeError:  # str and int have no order among each other: the structure's is kept
         return np.arange(len(values))
+
+
+def with_pairs(y: Any, classes: tuple[Label, ...] | None) -> Any:
+    """Return labels that are pairs as an array of objects, (n,), and others as they are.
+
+    Pairs may come as tuples, or as a table or array with one column for each part, which are told
+    by the classes of the structure.
+
+    Examples
+    --------
+    >>> with_pairs([("jan", 1), ("feb", 2)], None)
+    array([('jan', 1), ('feb', 2)], dtype=object)
+    """
+    values = y if classes is None else with_columns_joined(y, classes)
+    if isinstance(values, list | tuple) and any(isinstance(label, tuple) for label in values):
+        return np.fromiter(values, dtype=object, count=len(values))
+    return values
+
+
+def are_pairs(labels: NDArray[Any]) -> bool:
+    """Whether labels are tuples, which scikit-learn would not take for labels."""
+    return labels.dtype.kind == "O" and any(isinstance(label, tuple) for label in labels)
+
+
+def accuracy(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """Return the share of the rows whose most probable class is their label."""
+    labels = np.asarray(with_pairs(y, getattr(model.structure, "classes", None)))
+    if not are_pairs(labels):
+        return float(ClassifierMixin.score(model, X, y, sample_weight))
+    predicted = model.predict(X)
+    is_hit = [label == best for label, best in zip(labels, predicted, strict=True)]
+    return float(np.average(is_hit, weights=sample_weight))

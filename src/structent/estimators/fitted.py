@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from structent._typing import FloatArray
 from structent.estimators.classes import Classes
-from structent.estimators.row_weights import row_weights
-from structent.estimators.rows import TrainingRows
-from structent.estimators.table import Columns, FloatTable
+from structent.estimators.columns import Columns, FloatTable
+from structent.estimators.rows import TrainingRows, row_weights
 from structent.estimators.training import Model, Settings
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Real
 from typing import Protocol, TypeAlias
 
 from structent._checks import checked_integer
+from structent._optional import load_optional
 from structent._typing import FloatArray
 from structent.errors import StructentError
 from structent.estimators.classes import Structure
+from structent.estimators.columns import FloatTable
 from structent.estimators.rows import TrainingRows
-from structent.estimators.table import FloatTable
 from structent.structure.targets import Targets
 
 # Called after every round with its number and the log loss of the validation rows, if any.
@@ -147,3 +149,25 @@ def recording(scores: list[float], show: OnRound) -> OnRound:
 def _check_number(name: str, value: object, wanted: str, is_right: Callable[[float], bool]) -> None:
     if isinstance(value, bool) or not isinstance(value, Real) or not is_right(float(value)):
         raise StructentError(f"{name} must be a number {wanted}, got {value!r}")
+
+
+@contextmanager
+def round_progress(n_rounds: int, *, shown: bool) -> Iterator[OnRound]:
+    """Give what is called after every round, with or without a bar on the terminal."""
+    if not shown:
+        yield lambda _round, _log_loss: None
+        return
+    rich = load_optional("rich.progress", extra="cli", purpose="A progress bar")
+    columns = (
+        *rich.Progress.get_default_columns(),
+        rich.TextColumn("{task.completed} rounds"),
+        rich.TextColumn("{task.fields[score]}"),
+    )
+    with rich.Progress(*columns) as bar:
+        task = bar.add_task("boosting", total=n_rounds, score="")
+
+        def on_round(number: int, log_loss: float | None) -> None:
+            score = "" if log_loss is None else f"validation log loss {log_loss:.4f}"
+            bar.update(task, completed=number + 1, score=score)
+
+        yield on_round

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable
 from typing import Any, Protocol, TypeAlias
 
-from structent.comparison.progress import OnProgress
 from structent.errors import StructentError
+from structent.studies.progress import OnProgress
 
 # All but the data that decides the result of a run, as plain JSON values; runs with equal settings
 # are one.

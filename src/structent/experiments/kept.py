@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from structent._json_lines import JsonLines
+from structent._files import JsonLines
 from structent.experiments.experiment import Result, Settings, key
 
 

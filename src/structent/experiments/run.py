@@ -14,11 +14,11 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from itertools import islice
 
-from structent.comparison.progress import OnProgress
 from structent.experiments.experiment import Experiment, Settings, key
 from structent.experiments.kept import Finished, Kept
 from structent.experiments.machine import machine
-from structent.losses.rounds import available_threads
+from structent.losses.boosters.rounds import available_threads
+from structent.studies.progress import OnProgress
 
 # What the libraries of arrays, trees and networks read when they are loaded.
 _THREAD_VARIABLES = (

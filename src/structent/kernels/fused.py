@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from structent._compiled import kernel
 from structent.errors import LabelError
 from structent.kernels import cpu
 from structent.kernels.coarse import CoarseLayouts, weights_of_sets
-from structent.kernels.labels import prepare_rows
 from structent.kernels.layout import Layout
 
 Array: TypeAlias = NDArray[Any]
@@ -170,3 +170,24 @@ def _visit_with_sets(  # noqa: PLR0913, PLR0917  plain arrays, not an object of 
 @lru_cache(maxsize=4)
 def _threads(n_threads: int, process: int) -> ThreadPoolExecutor:  # noqa: ARG001  a fork has none
     return ThreadPoolExecutor(n_threads, thread_name_prefix="structent")
+
+
+@kernel
+def prepare_rows(
+    targets: Array, class_weights: Array, ignored: int, n_classes: int, labels: Array, rows: Array
+) -> tuple[float, int]:
+    """Write each row's label, -1 where it is ignored, and its class weight.
+
+    Returns the sum of the weights, and the first row whose target is no class (-1 if none is).
+    """
+    total = 0.0
+    for i in range(targets.size):
+        y = targets[i]
+        labels[i], rows[i] = -1, 0
+        if y != ignored:
+            if y < 0 or y >= n_classes:
+                return total, i
+            labels[i] = y
+            rows[i] = class_weights[y] if class_weights.size > 0 else 1
+            total += rows[i]
+    return total, -1

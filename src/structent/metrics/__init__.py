@@ -1,11 +1,10 @@
 """Scores of predicted probabilities under a structure, on NumPy and Dask arrays."""
 
 from structent.metrics.accuracy import block_accuracy
-from structent.metrics.against_prior import skill
-from structent.metrics.block_proba import block_proba
+from structent.metrics.blocks import block_proba
 from structent.metrics.calibration import calibration_error
 from structent.metrics.distance import average_distance, mistake_severity
-from structent.metrics.log_loss import block_log_loss, structured_log_loss
+from structent.metrics.log_loss import block_log_loss, skill, structured_log_loss
 from structent.metrics.report import LevelReport, LevelScores, level_report
 from structent.metrics.scorers import Scorer, scorer
 

@@ -8,10 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from structent._typing import FloatArray
-from structent.metrics.blocks import at_level, named_blocks, predicted_blocks
-from structent.metrics.judged import mean_of_judged, refuse_if_none
-from structent.metrics.measure import Measure, measured
-from structent.metrics.rows import Rows
+from structent.metrics.blocks import (
+    at_level,
+    mean_of_judged,
+    named_blocks,
+    predicted_blocks,
+    refuse_if_none,
+)
+from structent.metrics.measure import Measure, Rows, measured
 from structent.structure import Partition, RandomPartition
 
 

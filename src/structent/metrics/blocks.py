@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from structent._typing import FloatArray, IndexArray
-from structent.entropy.blocks import Blocks
+from structent.entropy.quantities import Blocks
 from structent.errors import StructureError
-from structent.metrics.rows import Rows
+from structent.metrics.measure import Measure, Rows, checked_columns, checked_proba
 from structent.structure import Partition, RandomPartition, trivial
-from structent.structure.partition_sampler import checked_fixed
+from structent.structure.samplers import checked_fixed
 
 
 class PredictedBlocks(NamedTuple):
@@ -100,3 +100,99 @@ def named_blocks(
     if not allow_blocks:
         return None
     return RandomPartition([structure]) if isinstance(structure, Partition) else structure
+
+
+def judged_rows(rows: Rows, partition: Partition) -> Rows:
+    """Return the rows whose true block is known."""
+    return rows.take(true_blocks(rows, partition) >= 0) if rows.sets else rows
+
+
+def mean_of_judged(
+    structure: RandomPartition, values: Callable[[Rows, Partition], FloatArray]
+) -> Measure:
+    """Return the weighted mean over partitions, and the rows that each of them can judge.
+
+    NaN where there is no such row.
+    """
+
+    def of_rows(rows: Rows) -> FloatArray:
+        sums = np.zeros(2)
+        for weight, partition in weighted_partitions(structure):
+            judged = judged_rows(rows, partition)
+            total = judged.weights @ values(judged, partition)
+            sums += weight * np.array([total, judged.weights.sum()])
+        return sums
+
+    def of_parts(parts: Sequence[FloatArray]) -> float:
+        total, weight = np.sum(parts, axis=0)
+        return float(total / weight) if weight > 0 else np.nan
+
+    return Measure(of_rows, of_parts)
+
+
+def of_known_classes(measure: Measure) -> Measure:
+    """Return a measure of the rows whose class is known, NaN where there is none."""
+
+    def of_rows(rows: Rows) -> Any:
+        known = rows.take(rows.codes < rows.proba.shape[1]) if rows.sets else rows
+        return measure.of_rows(known) if len(known.codes) else None
+
+    def of_parts(parts: Sequence[Any]) -> float:
+        filled = [part for part in parts if part is not None]
+        return measure.of_parts(filled) if filled else np.nan
+
+    return Measure(of_rows, of_parts)
+
+
+def number_of_judged(structure: RandomPartition) -> Measure:
+    """Return how many rows at least one partition can judge."""
+
+    def of_rows(rows: Rows) -> int:
+        blocks = [true_blocks(rows, partition) for _, partition in weighted_partitions(structure)]
+        return int((np.max(blocks, axis=0) >= 0).sum())
+
+    return Measure(of_rows, sum)
+
+
+def refuse_if_none(score: float) -> float:
+    """Return a score if any row was judged."""
+    if np.isnan(score):
+        raise StructureError(
+            "there must be a row whose label lies within one block of those scored, got none; "
+            "score a coarser level"
+        )
+    return score
+
+
+def block_proba(proba: ArrayLike, partition: Partition, *, classes: Any = None) -> FloatArray:
+    """The probability of each block of a partition: the sum over its classes, (n, blocks).
+
+    Of pairs of labels, the partition by one part gives the marginal probabilities of that part.
+
+    Parameters
+    ----------
+    proba
+        The probabilities of the classes, (n, classes), each row summing to 1.
+    partition
+        The partition; the columns of the result are its blocks, called ``partition.names``.
+    classes
+        The class of each column of ``proba``; those of the partition in its order, if None.
+
+    Examples
+    --------
+    >>> from structent import trivial
+    >>> pairs = trivial(["hot", "cold"]).product(trivial(["wet", "dry"]))
+    >>> heat = Partition.from_mapping({pair: pair[0] for pair in pairs.classes})
+    >>> heat.names
+    ('hot', 'cold')
+    >>> block_proba([[0.5, 0.25, 0.125, 0.125]], heat).tolist()
+    [[0.75, 0.25]]
+    """
+    if not isinstance(partition, Partition):
+        raise StructureError(
+            f"partition must be a Partition, got {type(partition).__name__}; "
+            "structure.levels has those of each level"
+        )
+    columns = checked_columns(classes, partition.classes)
+    checked = checked_proba(proba, len(partition.classes), columns)
+    return block_probabilities(checked, partition)

@@ -13,13 +13,13 @@ from structent._typing import FloatArray
 from structent.metrics.blocks import (
     PredictedBlocks,
     at_level,
+    judged_rows,
     named_blocks,
     predicted_blocks,
+    refuse_if_none,
     weighted_partitions,
 )
-from structent.metrics.judged import judged_rows, refuse_if_none
-from structent.metrics.measure import Measure, measured
-from structent.metrics.rows import Rows
+from structent.metrics.measure import Measure, Rows, measured
 from structent.structure import Partition, RandomPartition
 
 N_BINS = 15

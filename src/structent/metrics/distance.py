@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from structent._checks import checked_integer
 from structent._typing import FloatArray, IndexArray
-from structent.metrics.measure import Measure, mean_of, measured
-from structent.metrics.rows import Rows
+from structent.metrics.measure import Measure, Rows, mean_of, measured
 from structent.structure import RandomPartition
-from structent.structure.partition_sampler import checked_fixed
+from structent.structure.samplers import checked_fixed
 
 
 def mistake_severity(

@@ -9,16 +9,19 @@ from numpy.typing import ArrayLike
 
 from structent._typing import FloatArray
 from structent.metrics.accuracy import accuracy_measure
-from structent.metrics.against_prior import checked_prior, skill_measure
-from structent.metrics.blocks import named_blocks
+from structent.metrics.blocks import (
+    mean_of_judged,
+    named_blocks,
+    number_of_judged,
+    of_known_classes,
+)
 from structent.metrics.calibration import N_BINS, calibration_measure
 from structent.metrics.distance import distance_measure, severity_measure
-from structent.metrics.judged import mean_of_judged, number_of_judged, of_known_classes
-from structent.metrics.log_loss import block_losses, log_loss_measure
+from structent.metrics.log_loss import block_losses, checked_prior, log_loss_measure, skill_measure
 from structent.metrics.measure import Measure, measured
 from structent.structure import RandomPartition, trivial
-from structent.structure.levels import class_level
-from structent.structure.partition_sampler import checked_fixed
+from structent.structure.random_partition import class_level
+from structent.structure.samplers import checked_fixed
 
 _LONGEST_LEVEL = 24
 

@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike
 from structent._typing import Label
 from structent.errors import StructentError
 from structent.metrics.accuracy import block_accuracy
-from structent.metrics.against_prior import skill
 from structent.metrics.calibration import calibration_error
 from structent.metrics.distance import average_distance, mistake_severity
-from structent.metrics.log_loss import block_log_loss, structured_log_loss
+from structent.metrics.log_loss import block_log_loss, skill, structured_log_loss
 from structent.structure import Partition, RandomPartition
 from structent.structure.labels import class_indices, plain_values
 

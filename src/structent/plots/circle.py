@@ -7,10 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from structent._typing import FloatArray, IntArray
-from structent.plots.colours import ink, level_colour
 from structent.plots.kinds import coarse_partitions
-from structent.plots.names import shown
-from structent.plots.room import room, stride, text_width
+from structent.plots.style import ink, level_colour, room, shown, stride, text_width
 from structent.structure import RandomPartition
 
 _MOST_RINGS = 8

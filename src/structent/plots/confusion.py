@@ -8,10 +8,9 @@ from matplotlib.colors import PowerNorm
 from numpy.typing import ArrayLike
 
 from structent._typing import FloatArray, IndexArray
-from structent.plots.kinds import is_order
+from structent.plots.kinds import is_order, structure_order
 from structent.plots.matrix import name_blocks, name_classes, outline, show_matrix
-from structent.plots.order import structure_order
-from structent.plots.rows import checked_rows
+from structent.plots.reliability import checked_rows
 from structent.structure import FixedStructure, PartitionSampler, RandomPartition
 
 _MOST_NAMES = 60

@@ -7,10 +7,8 @@ from matplotlib.axes import Axes
 from scipy.sparse.csgraph import shortest_path
 
 from structent._typing import FloatArray
-from structent.plots.colours import BLUE, ink
-from structent.plots.names import shown
-from structent.plots.order import adjacency
-from structent.plots.room import room, text_width
+from structent.plots.kinds import adjacency
+from structent.plots.style import BLUE, ink, room, shown, text_width
 from structent.structure import LabelGraph, SpanningTreePartitions
 from structent.structure.labels import class_indices
 

@@ -11,9 +11,8 @@ from matplotlib.colors import Normalize
 from numpy.typing import NDArray
 
 from structent._typing import FloatArray, IndexArray, Label
-from structent.plots.colours import SHADES, ink
-from structent.plots.names import shown
-from structent.plots.room import room, stride
+from structent.plots.kinds import coarse_partitions
+from structent.plots.style import SHADES, ink, room, shown, stride
 from structent.structure import RandomPartition
 
 _SIZE = 8.0
@@ -73,3 +72,39 @@ def _set_names(ax: Axes, places: list[float] | list[int], names: list[str], size
     ax.set_yticks(places, labels=names, fontsize=size)
     ax.set_xticks(places, labels=names, fontsize=size, rotation=0 if is_short else 90)
     ax.tick_params(length=2, width=0.5)
+
+
+def draw_togetherness(structure: RandomPartition, ax: Axes) -> Axes:
+    """Draw the matrix of :func:`togetherness`."""
+    matrix = togetherness(structure)
+    meaning = "weight of the partitions with both in one block"
+    show_matrix(matrix, ax, norm=Normalize(0.0, matrix.max()), meaning=meaning)
+    name_classes(ax, structure.classes)
+    ax.set_xlabel("class")
+    ax.set_ylabel("class")
+    return ax
+
+
+def togetherness(structure: RandomPartition) -> FloatArray:
+    """Return the weight of the partitions in which two classes share a block, (classes, classes).
+
+    The singletons are left out: they say nothing of two classes.
+
+    Examples
+    --------
+    >>> from structent import circular
+    >>> togetherness(circular(range(4), width=2, singleton_weight=0.0))[0].tolist()
+    [1.0, 0.5, 0.0, 0.5]
+    """
+    matrix = np.zeros((structure.n_classes, structure.n_classes))
+    for partition, weight, _ in coarse_partitions(structure):
+        matrix += weight * (partition.block_of[:, None] == partition.block_of)
+    return matrix
+
+
+def togetherness_summary(structure: RandomPartition) -> str:
+    """Return what there is to be seen."""
+    return (
+        f"A matrix of {structure.n_classes} classes: the weight of the partitions, out of "
+        f"{len(coarse_partitions(structure))}, in which two of them share a block."
+    )

@@ -8,12 +8,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
+from structent._checks import as_array
 from structent._typing import FloatArray
+from structent.errors import LabelError, StructureError
 from structent.metrics.blocks import at_level, predicted_blocks, weighted_partitions
 from structent.metrics.calibration import N_BINS
-from structent.plots.colours import BLUE, ink
-from structent.plots.names import shown
-from structent.plots.rows import checked_rows
+from structent.metrics.measure import Rows, checked_proba
+from structent.plots.style import BLUE, ink, shown
 from structent.structure import RandomPartition
 
 
@@ -97,3 +98,22 @@ def reliability(
         confidence += weight * np.array([predicted.confidence[rows_in].mean() for rows_in in bins])
         hits += weight * np.array([predicted.is_hit[rows_in].mean() for rows_in in bins])
     return Reliability(confidence, hits)
+
+
+def checked_rows(labels: ArrayLike, proba: ArrayLike, n_classes: int) -> Rows:
+    """Return rows whose labels are places among the classes, each with the weight 1."""
+    codes = as_array(labels, "labels")
+    if codes.ndim != 1 or codes.dtype.kind not in "iu" or not len(codes):
+        raise LabelError(
+            f"labels must be the place of each row's class, whole numbers, got {codes.dtype} of "
+            f"shape {codes.shape}; structure.encode(names) gives them"
+        )
+    if not 0 <= codes.min() <= codes.max() < n_classes:
+        raise LabelError(
+            f"labels must be between 0 and {n_classes - 1}, the places of the classes, "
+            f"got {codes.min()} to {codes.max()}"
+        )
+    checked = checked_proba(proba, n_classes, None)
+    if len(checked) != len(codes):
+        raise StructureError(f"labels has {len(codes)} rows but proba has {len(checked)}")
+    return Rows(codes.astype(np.int64), checked, np.ones(len(codes)))

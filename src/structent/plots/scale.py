@@ -6,10 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from structent._typing import FloatArray
-from structent.plots.colours import BLUE, ink
 from structent.plots.kinds import coarse_partitions
-from structent.plots.names import shown
-from structent.plots.room import room, stride
+from structent.plots.style import BLUE, ink, room, shown, stride
 from structent.structure import RandomPartition
 
 _SIZE = 9.0

@@ -11,10 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from structent._typing import IndexArray
-from structent.plots.colours import ink, level_colour
 from structent.plots.kinds import coarse_partitions
-from structent.plots.names import shown
-from structent.plots.room import room, text_width
+from structent.plots.style import ink, level_colour, room, shown, text_width
 from structent.structure import RandomPartition
 
 _SIZE = 8.0  # of the letters, in points

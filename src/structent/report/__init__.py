@@ -4,9 +4,10 @@ from structent._optional import load_optional
 
 load_optional("jinja2", extra="cli", purpose="A report")
 
-from structent.report.page import report_html, write_report  # noqa: E402  after the advice
-from structent.report.significance import (  # noqa: E402
+from structent.report.page import (  # noqa: E402  after the advice  # noqa: E402
+    report_html,
     structure_test_html,
+    write_report,
     write_structure_test,
 )
 

@@ -4,28 +4,38 @@ from __future__ import annotations
 
 import os
 import shlex
+from base64 import b64encode
+from hashlib import sha256
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from structent.comparison.result import Comparison
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
 from structent.plots import drawing_of
 from structent.report.figures import (
     confusion_figures,
     differences_figure,
     learning_curve_figure,
+    null_figure,
     reliability_figures,
     structure_figure,
 )
 from structent.report.tables import (
     facts,
+    facts_of_test,
     folds_table,
+    gains_table,
     levels_table,
     scores_table,
     severity_table,
     weights_table,
 )
-from structent.report.template import filled
 from structent.structure.files import save_bytes
+from structent.studies.comparison import Comparison
+from structent.studies.significance import StructureTest
+from structent.studies.test import PartitionGain
 
 
 def write_report(
@@ -96,3 +106,86 @@ def _usage(comparison: Comparison, model_file: str | os.PathLike[str]) -> dict[s
     )
     shell = f"structent predict {shlex.quote(name)} {shlex.quote(data)} -o predictions.parquet"
     return {"name": Path(name).name, "python": python, "shell": shell}
+
+
+def write_structure_test(
+    found: StructureTest,
+    path: str | os.PathLike[str],
+    *,
+    data: str,
+    target: str,
+    n_rows: int,
+    gains: tuple[PartitionGain, ...] = (),
+    notes: tuple[str, ...] = (),
+) -> None:
+    """Write what a test found as one HTML file, all or not at all.
+
+    Parameters
+    ----------
+    found
+        What was found.
+    path
+        The file to write.
+    data, target, n_rows
+        The name of the table, its label column, and how many rows there were.
+    gains
+        What each partition adds, if that was asked.
+    notes
+        What was done to the table, one sentence each.
+    """
+    html = structure_test_html(
+        found, data=data, target=target, n_rows=n_rows, gains=gains, notes=notes
+    )
+    save_bytes(path, html.encode())
+
+
+def structure_test_html(
+    found: StructureTest,
+    *,
+    data: str,
+    target: str,
+    n_rows: int,
+    gains: tuple[PartitionGain, ...] = (),
+    notes: tuple[str, ...] = (),
+) -> str:
+    """Return the page that :func:`write_structure_test` writes; equal tests give equal pages."""
+    return filled(
+        "significance.html.j2",
+        found=found,
+        data=data,
+        target=target,
+        notes=(*notes, *found.notes),
+        facts=facts_of_test(found, data, target, n_rows),
+        null_figure=null_figure(found),
+        differences_figure=differences_figure(found),
+        gains=gains_table(gains),
+        structure_summary=drawing_of(found.structure).summary,
+        structure_figure=structure_figure(found),
+        levels=levels_table(found),
+    )
+
+
+_TEMPLATES = "templates"
+
+
+def filled(template: str, **values: Any) -> str:
+    """Return a page: a template of ours with these values; text is escaped."""
+    environment = Environment(
+        loader=PackageLoader("structent.report", _TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    script = _own_text("sort.js")
+    return environment.get_template(template).render(
+        style=Markup(_own_text("style.css")),  # noqa: S704  our own file
+        script=Markup(script),  # noqa: S704  our own file
+        script_hash=b64encode(sha256(script.encode()).digest()).decode(),
+        **values,
+    )
+
+
+def _own_text(name: str) -> str:
+    file = resources.files("structent.report") / _TEMPLATES / name
+    return file.read_text(encoding="utf-8")

@@ -9,10 +9,11 @@ from typing import NamedTuple, get_args
 import numpy as np
 
 from structent._typing import FloatArray
-from structent.comparison.result import METRICS, ArmName, Comparison
-from structent.plots.colours import NAME_OF_ARM
-from structent.significance import PartitionGain, StructureTest
+from structent.plots.style import NAME_OF_ARM
 from structent.structure import RandomPartition
+from structent.studies.comparison import METRICS, ArmName, Comparison
+from structent.studies.significance import StructureTest
+from structent.studies.test import PartitionGain
 
 _PACKAGES = ("structent", "numpy", "scipy", "scikit-learn", "xgboost", "lightgbm")
 

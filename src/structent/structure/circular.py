@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from structent._checks import checked_integer
+from structent.structure.composed import with_singletons
 from structent.structure.labels import as_classes
-from structent.structure.mixture import with_singletons
 from structent.structure.partition import Partition
 from structent.structure.random_partition import RandomPartition
 

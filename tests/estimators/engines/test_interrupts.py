@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from structent import StructuredBoostingClassifier
-from structent.estimators.engines.interrupts import interrupts_postponed
+from structent.estimators.engines.xgboost import interrupts_postponed
 
 
 def interrupt(*then):

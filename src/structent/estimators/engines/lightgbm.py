@@ -8,10 +8,10 @@ import numpy as np
 
 from structent._typing import FloatArray
 from structent.errors import StructentError
+from structent.estimators.columns import FloatTable
 from structent.estimators.rows import TrainingRows
-from structent.estimators.table import FloatTable
 from structent.estimators.training import OnRound, Settings, Training
-from structent.losses.lightgbm import lightgbm, structured_metric, structured_objective
+from structent.losses.boosters.lightgbm import lightgbm, structured_metric, structured_objective
 from structent.structure import trivial
 
 

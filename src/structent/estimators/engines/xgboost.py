@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from structent._typing import FloatArray
 from structent.errors import StructentError
-from structent.estimators.engines.interrupts import interrupts_postponed
+from structent.estimators.columns import FloatTable
 from structent.estimators.rows import TrainingRows
-from structent.estimators.table import FloatTable
 from structent.estimators.training import OnRound, Settings, Training
-from structent.losses.xgboost import (
+from structent.losses.boosters.xgboost import (
     HAS_TREE_OBJECTIVE,
     structured_metric,
     structured_objective,
@@ -210,3 +213,25 @@ def _matrix(rows: TrainingRows, training: Training, ref: Any = None) -> Any:
         return xgboost.QuantileDMatrix(
             rows.features, ref=ref, nthread=training.n_threads, **options
         )
+
+
+@contextmanager
+def interrupts_postponed() -> Iterator[None]:
+    """Raise an interrupt at the end of the block, if one came meanwhile.
+
+    XGBoost asks Python for rows several times while it builds a matrix. An interrupt that falls
+    into such a question is lost, XGBoost takes it for the end of the rows, and the memory of the
+    process may be damaged.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield  # interrupts are raised in the main thread, if at all
+        return
+    came: list[tuple[Any, Any]] = []
+    signal.signal(signal.SIGINT, lambda *about: came.append(about))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            before(*came[0])

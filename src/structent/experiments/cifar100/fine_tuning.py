@@ -13,7 +13,6 @@ from typing import ClassVar
 
 import keras  # type: ignore[import-untyped]  # Keras has no types
 
-from structent.comparison.progress import OnProgress
 from structent.experiments.cifar100.image_trial import image_trial
 from structent.experiments.cifar100.images import read_images
 from structent.experiments.cifar100.names import PAPER_LOSSES
@@ -22,6 +21,7 @@ from structent.experiments.cifar100.settings import settings_of
 from structent.experiments.cifar100.slices import images_of_trial
 from structent.experiments.cifar100.training import use_machine
 from structent.experiments.experiment import Result, Settings
+from structent.studies.progress import OnProgress
 
 
 @dataclass(frozen=True)

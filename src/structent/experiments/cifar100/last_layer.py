@@ -17,7 +17,6 @@ import keras  # type: ignore[import-untyped]  # Keras has no types
 import numpy as np
 from numpy.typing import NDArray
 
-from structent.comparison.progress import OnProgress
 from structent.experiments.cifar100.augmentation import augmented
 from structent.experiments.cifar100.features import Features, digest
 from structent.experiments.cifar100.images import read_images
@@ -28,6 +27,7 @@ from structent.experiments.cifar100.settings import settings_of
 from structent.experiments.cifar100.slices import TrialImages, images_of_trial
 from structent.experiments.cifar100.training import Judged, use_machine
 from structent.experiments.experiment import Result, Settings
+from structent.studies.progress import OnProgress
 
 
 @dataclass(frozen=True)

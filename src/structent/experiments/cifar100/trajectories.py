@@ -24,7 +24,7 @@ from structent.experiments.cifar100.readings import (
 )
 from structent.experiments.cifar100.tables import n_trials
 from structent.experiments.kept import Finished
-from structent.plots.colours import BLUE, GREY, VERMILLION
+from structent.plots.style import BLUE, GREY, VERMILLION
 
 _COLOUR = {"standard": GREY, "structured": BLUE, "scrambled": VERMILLION}
 _DASHES = {"standard": "-", "structured": "-", "scrambled": (0, (5, 1.5))}

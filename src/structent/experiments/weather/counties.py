@@ -14,12 +14,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from structent.comparison.progress import OnProgress
 from structent.experiments.experiment import Result, Settings, chosen_sizes
 from structent.experiments.weather.boosted_trial import SCHEDULES, boosted_trial
 from structent.experiments.weather.rows import Draw, county_graph, draw
 from structent.experiments.weather.settings import settings_of
 from structent.structure import PartitionSampler, RandomPartition, SpanningTreePartitions, trivial
+from structent.studies.progress import OnProgress
 
 _PAPER_SIZES = (500, 1000, 2000, 5000, 10_000, 20_000)
 _SIZES = {"paper": _PAPER_SIZES, "quick": _PAPER_SIZES, "smoke": (200,)}

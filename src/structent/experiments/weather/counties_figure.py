@@ -8,7 +8,7 @@ from matplotlib.ticker import NullLocator
 from structent.experiments.weather.figures import Look, draw_line, page_style, picture
 from structent.experiments.weather.paper_numbers import COUNTY_COMBINATIONS
 from structent.experiments.weather.results import Arm, Readings, difference, scrambled
-from structent.plots.colours import OF_LEVELS, ink
+from structent.plots.style import OF_LEVELS, ink
 
 _MARKERS = "osD^v"
 

@@ -14,7 +14,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from structent.comparison.progress import OnProgress
 from structent.experiments.experiment import Result, Settings, chosen_sizes
 from structent.experiments.weather.boosted_trial import SCHEDULES, boosted_trial
 from structent.experiments.weather.rows import draw
@@ -27,6 +26,7 @@ from structent.structure import (
     circular,
     trivial,
 )
+from structent.studies.progress import OnProgress
 
 MONTHS = range(1, 13)
 _N_BLOCKS = 4

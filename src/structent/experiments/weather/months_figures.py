@@ -20,7 +20,7 @@ from structent.experiments.weather.results import (
     difference,
     mean_loss,
 )
-from structent.plots.colours import BLUE, GREEN, GREY, PURPLE, VERMILLION
+from structent.plots.style import BLUE, GREEN, GREY, PURPLE, VERMILLION
 
 # What is drawn of an arm at a size.
 Quantity: TypeAlias = Callable[[Readings, int, Arm], Mean | None]

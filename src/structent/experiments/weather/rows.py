@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from structent._typing import FloatArray
 from structent.errors import StructentError
+from structent.inputs import features_and_labels
 from structent.structure import LabelGraph
-from structent.tables import features_and_labels
 
 FEATURES = ("PRCP", "TMAX", "TMIN")
 _TABLE = "california_daily_2000_2018.parquet"

@@ -9,9 +9,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from structent.errors import LabelError, StructureError
-from structent.losses.jax.of_codes import loss_of_codes
-from structent.losses.jax.of_labels import as_matrix, loss_of_labels
-from structent.losses.jax.of_targets import loss_of_targets
+from structent.losses.jax.formulas import as_matrix, loss_of_codes, loss_of_labels, loss_of_targets
 from structent.losses.jax.plan import Structure, compiled, not_fixed
 from structent.structure import RandomPartition, Targets
 from structent.structure.targets import checked_targets

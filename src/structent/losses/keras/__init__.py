@@ -4,8 +4,10 @@ from structent._optional import load_optional
 
 load_optional("keras", extra="keras", purpose="StructuredCrossEntropy for Keras")
 
-from structent.losses.keras.loss import StructuredCrossEntropy  # noqa: E402  said above, if missing
+from structent.losses.keras.loss import (  # noqa: E402  after the advice
+    PartitionSchedule,
+    StructuredCrossEntropy,
+)
 from structent.losses.keras.metrics import BlockAccuracy, StructuredLogLoss  # noqa: E402
-from structent.losses.keras.schedule import PartitionSchedule  # noqa: E402
 
 __all__ = ["BlockAccuracy", "PartitionSchedule", "StructuredCrossEntropy", "StructuredLogLoss"]

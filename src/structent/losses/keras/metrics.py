@@ -9,9 +9,15 @@ import numpy as np
 from keras import ops
 
 from structent.losses.keras.blocks import Blocks, Tensor, compute_dtype
-from structent.losses.keras.coarse import coarse_table, sets_of, with_targets
-from structent.losses.keras.formulas import holds_class_indices, known_labels, losses
-from structent.losses.keras.structures import checked_structure, to_json, with_structures
+from structent.losses.keras.formulas import (
+    coarse_table,
+    holds_class_indices,
+    known_labels,
+    losses,
+    sets_of,
+    with_targets,
+)
+from structent.losses.keras.loss import checked_structure, to_json, with_structures
 from structent.structure import RandomPartition, Targets
 
 

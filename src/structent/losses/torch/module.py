@@ -10,18 +10,19 @@ from torch import Tensor, nn
 from structent.errors import StructureError
 from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.layout import Layout
-from structent.losses.torch.arguments import check_arguments, check_options
 from structent.losses.torch.functional import (
     Compiled,
     arrays_of,
     arrays_of_sets,
+    check_arguments,
+    check_options,
     loss_of,
     structured_cross_entropy,
 )
 from structent.losses.torch.operator import Registered, draw_partition
 from structent.losses.torch.rows import layout_of
 from structent.structure import PartitionSampler, RandomPartition, Targets, trivial
-from structent.structure.partition_sampler import checked_fixed
+from structent.structure.samplers import checked_fixed
 from structent.structure.targets import checked_targets
 
 

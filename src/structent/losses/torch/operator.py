@@ -13,9 +13,8 @@ from torch import Tensor
 
 from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.layout import Layout
-from structent.losses.torch.portable import TensorLayout
+from structent.losses.torch.portable import TensorLayout, gradient_of_targets, loss_of_targets
 from structent.losses.torch.rows import rows_of_labels
-from structent.losses.torch.soft import gradient_of_targets, loss_of_targets
 from structent.structure import PartitionSampler
 
 

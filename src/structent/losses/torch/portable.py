@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -174,3 +176,124 @@ def _add_untrusted(  # noqa: PLR0913, PLR0917  what the loss has at hand
         if gradient is not None:
             share = torch.where(own_total > 0, weight * factor[rows][:, None] / own_total, 0.0)
             gradient[rows] -= share * exponentials
+
+
+def loss_of_targets(logits: Tensor, targets: Tensor, layout: TensorLayout) -> Tensor:
+    """Return sum_c P_c loss(c) of each row, (n,), for targets P of any mass, (n, classes).
+
+    loss(P) = -sum_t w_t sum_B P(B) log Q(B), with all logarithms relative to the largest logit.
+    Differentiable by both arguments, and twice.
+    """
+    largest = logits.detach().amax(dim=1, keepdim=True)
+    log_total = (logits - largest).exp().sum(dim=1).log()
+    loss = layout.total_weight * targets.sum(dim=1) * log_total
+    loss = loss - layout.singleton_weight * _times(targets, logits - largest).sum(dim=1)
+    for weight, ids in zip(layout.weights.tolist(), layout.block_of, strict=True):
+        blocks = _Blocks.of(logits, ids)
+        log_blocks = (blocks.largest - largest) + blocks.sums.log()
+        loss = loss - weight * _times(blocks.total(targets), log_blocks).sum(dim=1)
+    return loss
+
+
+def gradient_of_targets(logits: Tensor, targets: Tensor, layout: TensorLayout) -> Tensor:
+    """Return the gradient of that loss by the logits, (n, classes), where torch takes none itself.
+
+    W P(all) q_j - sum_t w_t P(B_t(j)) q_j / Q(B_t(j))
+    """
+    mass = targets.sum(dim=1, keepdim=True)
+    gradient = layout.total_weight * mass * logits.softmax(dim=1)
+    gradient = gradient - layout.singleton_weight * targets
+    for weight, ids in zip(layout.weights.tolist(), layout.block_of, strict=True):
+        blocks = _Blocks.of(logits, ids)
+        share = weight * blocks.total(targets) / blocks.sums
+        gradient = gradient - share[:, blocks.block] * blocks.exponentials
+    return gradient
+
+
+class _Blocks(NamedTuple):
+    """The blocks of one partition: the largest logit of each, (n, blocks), and the sum over it.
+
+    A block of -inf logits alone must have no target; its sum is 1, so that it has no gradient.
+    """
+
+    block: Tensor
+    largest: Tensor
+    exponentials: Tensor
+    sums: Tensor
+
+    @classmethod
+    def of(cls, logits: Tensor, ids: Tensor) -> _Blocks:
+        block = ids - ids.min()
+        least = logits.new_full((len(logits), int(block.max()) + 1), -torch.inf)
+        largest = least.scatter_reduce(1, block.expand(len(logits), -1), logits.detach(), "amax")
+        possible = largest > -torch.inf
+        shift = torch.where(possible, largest, 0.0)
+        exponentials = (logits - shift[:, block]).exp()
+        sums = torch.zeros_like(largest).index_add(1, block, exponentials)
+        return cls(block, largest, exponentials, torch.where(possible, sums, 1.0))
+
+    def total(self, values: Tensor) -> Tensor:
+        """Sum values over the classes of each block, (n, blocks)."""
+        return torch.zeros_like(self.sums).index_add(1, self.block, values)
+
+
+def _times(targets: Tensor, values: Tensor) -> Tensor:
+    # Where there is no target an infinite value counts nothing, and neither does its gradient.
+    return targets * torch.where(targets == 0, 0.0, values)
+
+
+def members_of_rows(codes: Tensor, members: Tensor) -> Tensor:
+    """Return which classes each row may be of, (n, classes)."""
+    n_classes = members.shape[1]
+    is_member = torch.arange(n_classes, device=codes.device) == codes[:, None]
+    coarse = codes >= n_classes
+    is_member[coarse] = members[codes[coarse] - n_classes]
+    return is_member
+
+
+def weights_of_codes(weight: Tensor, members: Tensor) -> Tensor:
+    """Return the weight of a row of each code: the mean of its classes' weights, (codes,)."""
+    of_sets = members.to(weight.dtype)
+    return torch.cat([weight, of_sets @ weight / of_sets.sum(dim=1)])
+
+
+def loss_and_gradient_of_sets(
+    logits: Tensor, is_member: Tensor, factor: Tensor, layout: TensorLayout, *, with_gradient: bool
+) -> Values:
+    """Return the loss of each row, (n,), and its gradient times the row's factor, (n, classes).
+
+    ``is_member`` says which classes the row may be of, (n, classes); the formulas are those of
+    ``structent.kernels.reference``. Losses are differentiable by the logits, and twice.
+    """
+    q, largest, log_total = _softmax(logits)
+    losses = 0.0 * log_total  # in the graph, even where there is no partition to add
+    gradient = torch.zeros_like(logits) if with_gradient else None
+    for weight, inside in _true_blocks(is_member, layout):
+        share, own_largest, log_own = _softmax(torch.where(inside, logits, -torch.inf))
+        losses = losses + weight * ((largest - own_largest) + (log_total - log_own))
+        if gradient is not None:
+            gradient += weight * factor[:, None] * (q - share)
+    return losses, gradient
+
+
+def _softmax(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the softmax, the largest of each row, and the log-sum-exp as seen from there.
+
+    Apart, because their sum would round away what tells the entries of a row of large ones.
+    """
+    largest = logits.detach().amax(dim=1)
+    shift = torch.where(largest == -torch.inf, 0.0, largest)
+    exponentials = (logits - shift[:, None]).exp()
+    total = exponentials.sum(dim=1)
+    return exponentials / total[:, None], largest, total.log()
+
+
+def _true_blocks(is_member: Tensor, layout: TensorLayout) -> Iterator[tuple[float, Tensor]]:
+    """Yield the weight of each partition, and whether a class is in A_t(C), (n, classes)."""
+    if layout.singleton_weight > 0:
+        yield layout.singleton_weight, is_member
+    first = is_member.to(torch.uint8).argmax(dim=1)
+    for weight, ids in zip(layout.weights.tolist(), layout.block_of, strict=True):
+        with_first = ids[first][:, None] == ids
+        holds = (with_first | ~is_member).all(dim=1, keepdim=True)
+        yield weight, torch.where(holds, with_first, is_member)

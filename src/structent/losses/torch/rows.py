@@ -14,12 +14,12 @@ from structent.kernels import fused
 from structent.kernels.coarse import CoarseLayouts, members_of_sets
 from structent.kernels.layout import Layout
 from structent.losses.torch import portable
-from structent.losses.torch.coarse import (
+from structent.losses.torch.portable import (
     loss_and_gradient_of_sets,
+    loss_of_targets,
     members_of_rows,
     weights_of_codes,
 )
-from structent.losses.torch.soft import loss_of_targets
 from structent.structure import RandomPartition
 
 

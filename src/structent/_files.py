@@ -1,0 +1,91 @@
+"""A file with a JSON value on every line, so that what is finished is never done twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+from structent.errors import StructentError
+
+if sys.platform != "win32":
+    import fcntl
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class JsonLines:
+    """A file of JSON lines that several commands may add to at the same time.
+
+    Parameters
+    ----------
+    path
+        The file; it need not exist yet.
+    """
+
+    path: Path
+
+    def read(self, value_of: Callable[[Any], Value], *, what: str, then: str) -> list[Value]:
+        """Return what every whole line stands for, in the order in which they were added.
+
+        Parameters
+        ----------
+        value_of
+            Gives the value of a line's JSON; raises KeyError, TypeError or ValueError if it is
+            another one's.
+        what
+            What a line must be, for the error that tells of one that is not.
+        then
+            What comes of deleting the line, for the same.
+        """
+        if not self.path.exists():
+            return []
+        values = []
+        for number, line in enumerate(self.path.read_bytes().split(b"\n")[:-1], 1):
+            try:
+                values.append(value_of(json.loads(line)))
+            except (KeyError, TypeError, ValueError):
+                raise StructentError(
+                    f"line {number} of {self.path} must {what}, got {line[:60]!r}; delete the "
+                    f"line, {then}"
+                ) from None
+        return values
+
+    def mend(self) -> None:
+        """Cut off a last line that was broken off with the process that wrote it."""
+        if self.path.exists():
+            with self._mended():
+                pass
+
+    def add(self, value: Any) -> None:
+        """Write down a value: when this returns, it is in the file, and stays there."""
+        with self._mended() as file:
+            file.write(json.dumps(value).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    @contextmanager
+    def _mended(self) -> Iterator[BinaryIO]:
+        """Give the file, to be added to, to one command at a time; it ends with a whole line."""
+        with self.path.open("a+b") as file:
+            _lock(file)
+            file.seek(0)
+            content = file.read()
+            whole = content.rfind(b"\n") + 1
+            if whole < len(content):
+                file.truncate(whole)
+            yield file
+
+
+def _lock(file: BinaryIO) -> None:
+    """Wait for other commands that write to the file; closing it lets them go on."""
+    if sys.platform != "win32":
+        # Some file systems have no locks. There a line is still written in one piece.
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)

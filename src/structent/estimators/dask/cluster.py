@@ -1,0 +1,225 @@
+"""A Dask cluster: what runs on it, trains on it, and goes wrong on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from structent._checks import checked_integer
+from structent._optional import load_optional
+from structent.errors import StructentError
+from structent.estimators.engines.xgboost import (
+    METRIC,
+    VALIDATION,
+    XGBoostModel,
+    callbacks,
+    matrix_options,
+    metric,
+    objective,
+    parameters,
+)
+from structent.estimators.rows import TrainingRows
+from structent.estimators.training import OnRound, Training, round_progress
+from structent.losses.boosters.rounds import FloatRows
+from structent.losses.boosters.xgboost import HAS_TREE_OBJECTIVE, xgboost
+
+_PURPOSE = "DaskStructuredBoostingClassifier"
+load_optional("dask", extra="dask", purpose=_PURPOSE)
+distributed = load_optional("distributed", extra="dask", purpose=_PURPOSE)
+xgboost_dask = load_optional("xgboost.dask", extra="dask", purpose=_PURPOSE)
+
+# How XGBoost says that a worker is gone: its sockets closed, or Dask moved its task elsewhere.
+_SIGNS_OF_DEATH = ("src/collective", "Invalid worker address", "Missing required workers")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The workers of a client, and how long they wait for each other.
+
+    Attributes
+    ----------
+    client
+        The client of Dask.
+    timeout
+        How many seconds a worker waits for another.
+    """
+
+    client: Any
+    timeout: int
+
+    @classmethod
+    def of(cls, client: Any, timeout: Any) -> Cluster:
+        """Return the cluster of a client, or of the current one if None, with a worker at least."""
+        seconds = checked_integer(timeout, "timeout", at_least=1, at_most=2**31 - 1)
+        client = _current_client() if client is None else client
+        is_client = isinstance(client, distributed.Client)
+        if not is_client or client.asynchronous or client.status != "running":
+            raise StructentError(
+                "client must be a distributed.Client that is connected and not asynchronous, got "
+                f"{client!r}; distributed.Client(address) makes one"
+            )
+        try:
+            client.wait_for_workers(1, timeout=seconds)
+        except TimeoutError:
+            raise StructentError(
+                f"the cluster must have a worker, got none within {seconds} seconds; start workers "
+                f"for the scheduler at {client.scheduler.address}"
+            ) from None
+        return cls(client, seconds)
+
+    @property
+    def n_threads(self) -> int:
+        """How many threads the workers have; the fewest, as all wait for the slowest."""
+        return int(min(self.client.nthreads().values()))
+
+    def compute(self, lazy: Sequence[Any], what: str) -> list[Any]:
+        """Return the values of one delayed object a chunk of rows, all of ``what``."""
+        futures = self.client.compute(list(lazy))
+        self._wait_for(futures, what)
+        values: list[Any] = self.client.gather(futures)
+        return values
+
+    def persist(self, lazy: Sequence[Any], what: str) -> list[Any]:
+        """Return the same delayed objects with their values in the memory of the workers."""
+        kept = self.client.persist(list(lazy))
+        self._wait_for([future for one in kept for future in distributed.futures_of(one)], what)
+        return list(kept)
+
+    def train(self, training: Training) -> tuple[XGBoostModel, tuple[float, ...]]:
+        """Return the booster of the best round, and the validation log loss after every round.
+
+        The rows of the task are Dask arrays.
+        """
+        try:
+            result = self._trained(training)
+        except StructentError:
+            raise
+        # Whatever goes wrong on a worker is raised here: no list of its types would be whole.
+        except Exception as error:
+            raise _failed_training(error, self.timeout) from error
+        scores = result["history"].get(VALIDATION, {}).get(METRIC, [])
+        return XGBoostModel(result["booster"], training.start), tuple(map(float, scores))
+
+    @contextmanager
+    def progress(self, n_rounds: int, *, shown: bool) -> Iterator[OnRound]:
+        """Give what workers call after every round, with or without a bar on the client."""
+        with round_progress(n_rounds, shown=shown) as show:
+            if not shown:
+                yield show
+                return
+            topic = f"structent-{uuid4()}"
+            self.client.subscribe_topic(topic, lambda event: show(*event[1]))
+            try:
+                yield _Telling(topic)
+            finally:
+                self.client.unsubscribe_topic(topic)
+
+    def _wait_for(self, futures: Sequence[Any], what: str) -> None:
+        number = {future.key: place for place, future in enumerate(futures)}
+        for future in distributed.as_completed(futures):  # the first failure ends the wait
+            if future.status != "finished":
+                raise _failed_chunk(future, number[future.key], what)
+
+    def _trained(self, training: Training) -> Any:
+        settings = training.settings
+        data = self._matrix(training.rows, training)
+        evals = []
+        if training.validation is not None:
+            evals = [(self._matrix(training.validation, training, ref=data), VALIDATION)]
+        try:
+            return xgboost_dask.train(
+                self.client,
+                parameters(training),
+                data,
+                settings.n_estimators,
+                obj=_OnWorker(objective(training), training.n_classes),
+                custom_metric=metric(training),
+                evals=evals,
+                callbacks=callbacks(settings, training.on_round, with_validation=bool(evals)),
+                verbose_eval=False,
+                coll_cfg=xgboost.collective.Config(timeout=self.timeout),
+            )
+        finally:
+            # They refer to themselves, and would keep the rows on the workers for a long time.
+            for matrix in (data, *(matrix for matrix, _ in evals)):
+                matrix.worker_map.clear()
+
+    def _matrix(self, rows: TrainingRows, training: Training, ref: Any = None) -> Any:
+        options = matrix_options(rows, training)
+        return xgboost_dask.DaskQuantileDMatrix(self.client, rows.features, ref=ref, **options)
+
+
+_Base: Any = xgboost.objective.TreeObjective if HAS_TREE_OBJECTIVE else object
+
+
+class _OnWorker(_Base):  # type: ignore[misc]  # a base class that old versions lack
+    """An objective where a worker may have rows for validation alone."""
+
+    def __init__(self, objective: Any, n_classes: int) -> None:
+        self._objective = objective
+        self._n_classes = n_classes
+
+    def __call__(self, *arguments: Any) -> tuple[FloatRows, FloatRows]:
+        if arguments[-1].num_row():
+            gradient_and_curvature: tuple[FloatRows, FloatRows] = self._objective(*arguments)
+            return gradient_and_curvature
+        nothing = np.empty((0, self._n_classes), dtype=np.float32)
+        return nothing, nothing
+
+
+@dataclass(frozen=True)
+class _Telling:
+    """Tells the client of every round."""
+
+    topic: str
+
+    def __call__(self, number: int, log_loss: float | None) -> None:
+        told = [number, None if log_loss is None else float(log_loss)]  # nothing of NumPy
+        distributed.get_worker().log_event(self.topic, told)
+
+
+def _current_client() -> Any:
+    try:
+        return distributed.get_client()
+    except ValueError:
+        raise StructentError(
+            "there must be a Dask client to train with, got none; make one with "
+            "distributed.Client(address), or distributed.Client() for this machine alone"
+        ) from None
+
+
+def _failed_chunk(future: Any, number: int, what: str) -> StructentError:
+    error = future.exception() if future.status == "error" else None
+    if isinstance(error, StructentError):
+        return error
+    reason = future.status if error is None else f"{type(error).__name__}: {_first_line(error)}"
+    failure = StructentError(f"chunk {number} of {what} cannot be had from the workers: {reason}")
+    failure.__cause__ = error
+    return failure
+
+
+def _failed_training(error: Exception, timeout: int) -> StructentError:
+    text = str(error)
+    if "Poll timeout" in text or "bootstrap the communication group" in text:
+        return StructentError(
+            f"workers must answer each other within timeout={timeout} seconds, got no answer from "
+            "one of them while training; see that all are free and can reach each other, or raise "
+            "the timeout"
+        )
+    if any(sign in text for sign in _SIGNS_OF_DEATH):
+        return StructentError(
+            "all workers must live until training ends, got one that died or failed; its log says "
+            "why, often that its memory ran out"
+        )
+    return StructentError(
+        f"a worker failed while training: {type(error).__name__}: {_first_line(error)}"
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [""])[0]

@@ -1,0 +1,237 @@
+"""The structured loss as an objective and a metric for XGBoost."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from structent._optional import load_optional
+from structent.errors import StructureError
+from structent.losses.boosters.rounds import FloatRows, MeanLoss, Rounds
+from structent.structure import PartitionSampler, RandomPartition, Targets
+
+xgboost = load_optional("xgboost", extra="xgboost", purpose="The structured loss for XGBoost")
+
+# Since 3.2 XGBoost tells an objective the round, and asks it for a gradient to search splits on.
+HAS_TREE_OBJECTIVE = hasattr(getattr(xgboost, "objective", None), "TreeObjective")
+_Base: Any = xgboost.objective.TreeObjective if HAS_TREE_OBJECTIVE else object
+
+
+def structured_objective(
+    structure: RandomPartition | PartitionSampler,
+    *,
+    curvature: str = "gradient",
+    split_structure: RandomPartition | PartitionSampler | None = None,
+    split_seed: int = 0,
+    first_round: int = 0,
+    n_threads: int | None = None,
+    targets: Targets | None = None,
+) -> StructuredObjective:
+    """Return the structured loss as an objective for XGBoost.
+
+    For ``xgboost.train(params, data, obj=objective)``, with vector leaves
+    (``multi_strategy="multi_output_tree"``) or one tree per class, and for XGBoost's scikit-learn
+    estimators (``XGBClassifier(objective=objective)``). Labels are class indices, in the order of
+    ``structure.classes``. Set ``objective="multi:softprob"`` and ``num_class`` in the parameters
+    too, else predictions are not probabilities; ``base_score`` is where training starts from.
+
+    Parameters
+    ----------
+    structure
+        A random partition, or a sampler: then each round has a structure of its own, a function of
+        the sampler and the number of the round, so that restarts and workers agree.
+    curvature
+        What stands for the second derivative, which is negative here and there:
+        "gradient" (its magnitude, which keeps every leaf value within 1), "bound" (q(1 - q)),
+        "fisher" (its mean over labels drawn from q) or "native" (2q(1 - q), XGBoost's own).
+    split_structure
+        If given, splits are searched on the gradient summed over the blocks of a partition that is
+        drawn in every round from this structure, by weight. Leaf values still come from the whole
+        gradient. Needs XGBoost 3.2 and vector leaves.
+    split_seed
+        The draws are a function of ``(split_seed, round)``.
+    first_round
+        The number of rounds that were trained before, where training is continued.
+    n_threads
+        How many threads to use, all that the process may have if None.
+    targets
+        Where rows are labelled by classes, blocks or sets of classes: what
+        ``structure.encode(labels, allow_blocks=True)`` gave. Labels are then its codes.
+        XGBoost's own metrics know classes alone: set ``disable_default_eval_metric`` and give
+        :func:`structured_metric`.
+
+    Examples
+    --------
+    >>> import numpy as np, xgboost
+    >>> from structent import circular
+    >>> seasons = circular(["spring", "summer", "autumn", "winter"], width=2)
+    >>> labels = seasons.encode(["spring", "summer", "autumn", "winter"] * 5)
+    >>> data = xgboost.DMatrix(labels[:, None].astype(float), label=labels)
+    >>> parameters = {"objective": "multi:softprob", "num_class": 4, "min_child_weight": 0}
+    >>> booster = xgboost.train(parameters, data, 20, obj=structured_objective(seasons))
+    >>> bool((booster.predict(data).argmax(axis=1) == labels).all())
+    True
+    """
+    return StructuredObjective(
+        structure, curvature, split_structure, split_seed, first_round, n_threads, targets
+    )
+
+
+class StructuredObjective(_Base):  # type: ignore[misc]  # a base class that old versions lack
+    """The objective that :func:`structured_objective` returns.
+
+    XGBoost calls it in one of three ways: with the round, the margins and the data (``train``,
+    since 3.2); with the margins and the data (``train``, before); with labels, margins and perhaps
+    weights (the scikit-learn estimators). In the latter two no round is told, so that calls are
+    counted: use one objective for one training. A copy, pickled or deep, counts from the start.
+    """
+
+    def __init__(
+        self,
+        structure: RandomPartition | PartitionSampler,
+        curvature: str,
+        split_structure: RandomPartition | PartitionSampler | None,
+        split_seed: int,
+        first_round: int,
+        n_threads: int | None,
+        targets: Targets | None = None,
+    ) -> None:
+        self._arguments = (
+            structure, curvature, split_structure, split_seed, first_round, n_threads, targets,
+        )  # fmt: skip
+        self._rounds = Rounds(
+            structure,
+            curvature=curvature,
+            native_factor=lambda _: 2.0,
+            first_round=first_round,
+            n_threads=n_threads,
+            targets=targets,
+        )
+        self._splits = None
+        if split_structure is not None:
+            if not HAS_TREE_OBJECTIVE:
+                raise StructureError(
+                    "a search for splits on the structure needs XGBoost 3.2 or newer, got "
+                    f"{xgboost.__version__}; upgrade it, or leave split_structure out"
+                )
+            _check_same_classes(split_structure, structure)
+            self._splits = SplitSearch(split_structure, split_seed, first_round)
+        self._n_calls = 0
+
+    def __call__(
+        self, *arguments: Any, sample_weight: Any | None = None
+    ) -> tuple[FloatRows, FloatRows]:
+        """Return gradient and curvature of the round, (n, classes)."""
+        match arguments:
+            case (iteration, margins, xgboost.DMatrix() as data):
+                rows = self._rounds.rows_of(data)
+                return self._rounds.gradient_and_curvature(iteration, margins, rows)
+            case (margins, xgboost.DMatrix() as data):
+                rows = self._rounds.rows_of(data)
+            case (labels, margins):
+                rows = self._rounds.rows(labels, sample_weight)
+            case _:
+                raise TypeError(f"expected margins and data as XGBoost gives them, got {arguments}")
+        self._n_calls += 1
+        return self._rounds.gradient_and_curvature(self._n_calls - 1, margins, rows)
+
+    def split_grad(
+        self, iteration: int, grad: FloatRows, hess: FloatRows
+    ) -> tuple[FloatRows, FloatRows] | None:
+        """Return the gradient and curvature to search splits on, None for the whole ones."""
+        return None if self._splits is None else self._splits.reduced(iteration, grad, hess)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (StructuredObjective, self._arguments)
+
+
+def _check_same_classes(
+    split_structure: RandomPartition | PartitionSampler,
+    structure: RandomPartition | PartitionSampler,
+) -> None:
+    both = zip_longest(split_structure.classes, structure.classes)
+    for place, (given, expected) in enumerate(both):
+        if given != expected:
+            raise StructureError(
+                "split_structure must have the classes of structure in the same order, got "
+                f"{given!r} in place of {expected!r} as class {place}"
+            )
+
+
+class SplitSearch:
+    """The gradient summed over the blocks of a partition that is drawn in every round.
+
+    The blocks' gradients are those of the logits if they were equal within each block: a split is
+    sought that tells blocks apart. Fewer columns make the search faster, too.
+    """
+
+    def __init__(
+        self, structure: RandomPartition | PartitionSampler, seed: int, first_round: int
+    ) -> None:
+        self._structure = structure
+        self._seed = seed
+        self._first_round = first_round
+        self._kept: dict[int, tuple[FloatRows, FloatRows]] = {}
+
+    def reduced(
+        self, iteration: int, gradient: FloatRows, hessian: FloatRows
+    ) -> tuple[FloatRows, FloatRows] | None:
+        """Return gradient and curvature of the blocks, (n, blocks), None for the singletons."""
+        block_of = self.drawn(self._first_round + iteration)
+        n_blocks = int(block_of.max()) + 1
+        if n_blocks == len(block_of):
+            return None
+        indicator = (block_of[:, None] == np.arange(n_blocks)).astype(np.float32)
+        shape = (len(gradient), n_blocks)
+        kept = self._kept.get(n_blocks)
+        if kept is None or kept[0].shape != shape:
+            kept = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.float32)
+            self._kept[n_blocks] = kept
+        return (
+            np.matmul(gradient, indicator, out=kept[0]),
+            np.matmul(hessian, indicator, out=kept[1]),
+        )
+
+    def drawn(self, iteration: int) -> Any:
+        """Return the block of each class in the partition of this round, drawn by weight."""
+        structure = self._structure
+        if not isinstance(structure, RandomPartition):
+            structure = structure.sample(iteration)
+        # In one block nothing is told apart.
+        weights = structure.weights * (structure.block_of.max(axis=1) > 0)
+        if weights.sum() == 0:
+            return np.arange(len(structure.classes))
+        rng = np.random.default_rng((self._seed, iteration))
+        return structure.block_of[rng.choice(len(weights), p=weights / weights.sum())]
+
+
+def structured_metric(
+    structure: RandomPartition, *, targets: Targets | None = None
+) -> StructuredMetric:
+    """Return the structured cross-entropy as ``custom_metric`` for ``xgboost.train``.
+
+    It takes margins, which XGBoost gives it where the objective is a callable too. ``targets`` are
+    those of the objective.
+
+    Examples
+    --------
+    >>> import numpy as np, xgboost
+    >>> from structent import trivial
+    >>> data = xgboost.DMatrix(np.zeros((2, 1)), label=[0, 1])
+    >>> structured_metric(trivial(["a", "b"]))(np.zeros((2, 2)), data)
+    ('structured-log-loss', 0.6931471805599453)
+    """
+    return StructuredMetric(structure, targets)
+
+
+class StructuredMetric:
+    """The metric that :func:`structured_metric` returns."""
+
+    def __init__(self, structure: RandomPartition, targets: Targets | None = None) -> None:
+        self._mean_loss = MeanLoss(structure, targets)
+
+    def __call__(self, margins: Any, data: Any) -> tuple[str, float]:
+        """Return the name of the metric and its value."""
+        return MeanLoss.name, self._mean_loss(margins, data)

@@ -1,0 +1,328 @@
+"""The loss of class indices: only the true blocks of each row are looked at."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from structent.errors import LabelError
+from structent.kernels.coarse import members_of_sets
+from structent.losses.jax.plan import (
+    FEW_PARTITIONS,
+    PartitionArrays,
+    Plan,
+    Structure,
+    Window,
+    compiled,
+)
+
+# Up to so many masks, each an array in the shape of the logits, are laid out in full.
+_FEW_MASKS = 4
+_IN_BOUNDS = "promise_in_bounds"  # labels are clipped at the door
+
+
+def loss_of_labels(rows: Array, labels: Array, structure: Structure) -> Array:
+    """Return the loss of each example, the classes being on the last axis of the rows."""
+    n_classes = rows.shape[-1]
+    check_range(labels, n_classes)
+    logits = as_matrix(rows)
+    codes = jnp.clip(labels, 0, n_classes - 1).reshape(-1)
+    plan, (block_of, weights) = compiled(structure)
+    if len(weights):
+        arrays = PartitionArrays(block_of, jnp.asarray(weights).astype(logits.dtype))
+        loss = _jitted_loss(plan, logits, codes, arrays)
+    else:  # plain cross-entropy
+        largest = lax.stop_gradient(finite(logits.max(1)))
+        log_total = jnp.log(jnp.exp(logits - largest[:, None]).sum(1))
+        loss = plan.singleton_weight * (log_total + (largest - _at(logits, codes)))
+    loss = loss.reshape(labels.shape).astype(rows.dtype)
+    return jnp.where((labels >= 0) & (labels < n_classes), loss, jnp.nan)
+
+
+def as_matrix(rows: Array) -> Array:
+    """Return the rows as (n, classes), in float32 or better."""
+    matrix = rows.reshape(-1, rows.shape[-1])
+    return matrix.astype(jnp.promote_types(rows.dtype, jnp.float32))
+
+
+def check_range(labels: Array, n_classes: int) -> None:
+    """Refuse labels that are no class, or no code of so many, where their values are known."""
+    if isinstance(labels, jax.core.Tracer):
+        return  # no values yet
+    values = np.asarray(labels)
+    wrong = values[(values < 0) | (values >= n_classes)]
+    if wrong.size:
+        raise LabelError(
+            f"labels must be between 0 and {n_classes - 1}, got {wrong[0]}; where= leaves out rows"
+        )
+
+
+class _Terms(NamedTuple):
+    """The parts of the loss, and its gradient in factors.
+
+    The gradient for class j, that of the singletons apart, is
+    ``factor[j] * (everywhere + sum of inside[t] over the true blocks t that hold j)``.
+    """
+
+    label_surprise: Array  # -log q_y, (n,)
+    surprise: Array  # -log Q(B_t(y)), (n, partitions)
+    factor: Array  # (n, classes)
+    everywhere: Array  # (n,)
+    inside: Array  # (n, partitions)
+
+
+def _forward_of_labels(
+    plan: Plan, logits: Array, labels: Array, arrays: PartitionArrays
+) -> tuple[Array, Any]:
+    """Return the loss of each row, and what its gradient needs."""
+    # A loop that runs once at most: a conditional would copy the factors, and under vmap it would
+    # compute both of its branches.
+    terms, _ = lax.while_loop(
+        lambda state: ~state[1],
+        lambda _: (_stable_terms(plan, logits, labels, arrays), jnp.array(True)),
+        _quick_terms(plan, logits, labels, arrays),
+    )
+    # A partition without weight counts nothing, even where its loss is infinite.
+    loss = jnp.where(arrays.weights == 0, 0, arrays.weights * terms.surprise).sum(1)
+    if plan.singleton_weight:
+        loss += plan.singleton_weight * terms.label_surprise
+    return loss, (terms, labels, arrays.block_of)
+
+
+def _backward_of_labels(plan: Plan, kept: Any, cotangent: Array) -> tuple[Any, ...]:
+    terms, labels, block_of = kept
+
+    def add(total: Array, partition: tuple[Array, Array]) -> tuple[Array, None]:
+        ids, inside = partition
+        return total + jnp.where(_in_true_block(ids, labels), inside[:, None], 0), None
+
+    start = jnp.broadcast_to(terms.everywhere[:, None], terms.factor.shape)
+    unroll = len(block_of) <= FEW_PARTITIONS
+    coefficient, _ = lax.scan(add, start, (block_of, terms.inside.T), unroll=unroll)
+    is_label = jnp.arange(start.shape[1]) == labels[:, None]
+    gradient = terms.factor * coefficient - jnp.where(is_label, plan.singleton_weight, 0)
+    # The cotangent comes last: a small one times a small coefficient could underflow.
+    gradient_of_weights = PartitionArrays(None, cotangent @ terms.surprise)
+    return cotangent[:, None] * gradient, None, gradient_of_weights
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _loss_of_labels(plan: Plan, logits: Array, labels: Array, arrays: PartitionArrays) -> Array:
+    return _forward_of_labels(plan, logits, labels, arrays)[0]
+
+
+_loss_of_labels.defvjp(_forward_of_labels, _backward_of_labels)
+_jitted_loss = jax.jit(_loss_of_labels, static_argnums=0)
+
+
+def _quick_terms(
+    plan: Plan, logits: Array, labels: Array, arrays: PartitionArrays
+) -> tuple[_Terms, Array]:
+    """Return the terms from one table of exponentials, and whether they are good.
+
+    Relative to the label's logit, which is in every true block, no sum is below 1: nothing that
+    matters underflows. What may overflow is the total, where the label is all but impossible.
+    """
+    factor = jnp.exp(logits - _at(logits, labels)[:, None])
+    total = factor.sum(1)
+    inside = _sums_of_true_blocks(plan, factor, labels, arrays.block_of)
+    terms = _Terms(
+        label_surprise=jnp.log(total),
+        surprise=jnp.log(total)[:, None] - jnp.log(inside),
+        factor=factor,
+        everywhere=(plan.singleton_weight + arrays.weights.sum()) / total,
+        inside=-arrays.weights / inside,
+    )
+    # Far enough below the largest number for the quotients by the total not to be lost.
+    return terms, (total < float(np.finfo(total.dtype).max) ** 0.8).all()
+
+
+def _sums_of_true_blocks(plan: Plan, values: Array, labels: Array, block_of: Array) -> Array:
+    """Return the sum of the values over each true block, (n, partitions)."""
+
+    def under_mask(_: None, ids: Array) -> tuple[None, Array]:
+        return None, jnp.where(_in_true_block(ids, labels), values, 0).sum(1)
+
+    def of_members(window: Window) -> Array:
+        start, size, members = map(jnp.asarray, window[:3])
+        rows = jax.vmap(partial(lax.dynamic_slice_in_dim, members, slice_size=window.width))
+        taken = jnp.take_along_axis(values, rows(start[labels]), axis=1, mode=_IN_BOUNDS)
+        return jnp.where(jnp.arange(window.width) < size[labels][:, None], taken, 0).sum(1)
+
+    wide = block_of[: len(block_of) - len(plan.windows)]
+    _, sums = lax.scan(under_mask, None, wide, unroll=len(wide) <= _FEW_MASKS)
+    return jnp.concatenate([sums, *(of_members(window)[None] for window in plan.windows)]).T
+
+
+def _stable_terms(plan: Plan, logits: Array, labels: Array, arrays: PartitionArrays) -> _Terms:
+    """Return the terms from the softmax of each block by itself: right for any logits."""
+    q, largest, log_total = softmax(logits)
+
+    def subtract(gradient: Array, partition: tuple[Array, Array]) -> tuple[Array, Array]:
+        ids, weight = partition
+        inside = jnp.where(_in_true_block(ids, labels), logits, -jnp.inf)
+        share, largest_inside, log_inside = softmax(inside)
+        surprise = (largest - largest_inside) + (log_total - log_inside)
+        return gradient - weight * share, surprise
+
+    total_weight = plan.singleton_weight + arrays.weights.sum()
+    gradient, surprise = lax.scan(subtract, total_weight * q, (arrays.block_of, arrays.weights))
+    return _Terms(
+        label_surprise=(largest - _at(logits, labels)) + log_total,
+        surprise=surprise.T,
+        factor=gradient,
+        everywhere=jnp.ones_like(largest),
+        inside=jnp.zeros_like(surprise.T),
+    )
+
+
+def softmax(rows: Array) -> tuple[Array, Array, Array]:
+    """Return the softmax, the largest of each row, and the log-sum-exp as seen from there.
+
+    Apart, because their sum would round away what tells the entries of a row of large ones.
+    """
+    largest = finite(rows.max(1))
+    factor = jnp.exp(rows - largest[:, None])
+    total = factor.sum(1)
+    # A row of -inf alone has no shares.
+    return factor / jnp.where(total == 0, 1, total)[:, None], largest, jnp.log(total)
+
+
+def finite(largest: Array) -> Array:
+    """Return what may be subtracted from logits that are no larger, -inf alone or NaN as well."""
+    return jnp.where(jnp.isfinite(largest), largest, 0)
+
+
+def _in_true_block(ids: Array, labels: Array) -> Array:
+    return ids.at[labels].get(mode=_IN_BOUNDS)[:, None] == ids  # (n, classes)
+
+
+def _at(logits: Array, labels: Array) -> Array:
+    return jnp.take_along_axis(logits, labels[:, None], axis=1, mode=_IN_BOUNDS)[:, 0]
+
+
+def loss_of_codes(
+    rows: Array, codes: Array, structure: Structure, sets: tuple[tuple[int, ...], ...]
+) -> Array:
+    """Return the loss of each example, the classes being on the last axis of the rows.
+
+    Code ``n_classes + s`` means set s. Every partition is looked at in full, one after the other:
+    memory is O(examples x classes).
+    """
+    n_classes = rows.shape[-1]
+    check_range(codes, n_classes + len(sets))
+    plan, arrays = compiled(structure)
+    members = members_of_sets(sets, n_classes)
+    # As JAX's own: NumPy's float64 would be another type inside of enable_x64 than outside.
+    own = PartitionArrays(*map(jnp.asarray, arrays))
+    loss: Array = _jitted_losses(
+        rows, codes, members, own, plan.singleton_weight, n_classes + len(sets)
+    )
+    return loss
+
+
+@partial(jax.jit, static_argnums=5)
+def _jitted_losses(
+    rows: Array,
+    codes: Array,
+    members: Array,
+    arrays: PartitionArrays,
+    singleton_weight: float,
+    n_codes: int,
+) -> Array:
+    logits, n_classes = as_matrix(rows), rows.shape[-1]
+    known = jnp.clip(codes, 0, n_codes - 1)
+    flat = known.reshape(-1, 1)
+    of_sets = members[jnp.maximum(flat[:, 0] - n_classes, 0)]
+    is_member = jnp.where(flat < n_classes, jnp.arange(n_classes) == flat, of_sets)
+    weights = jnp.asarray(arrays.weights).astype(logits.dtype)
+    arrays = PartitionArrays(jnp.asarray(arrays.block_of), weights)
+    loss = _loss_of_codes(logits, is_member, arrays, jnp.asarray(singleton_weight, logits.dtype))
+    return jnp.where(known == codes, loss.reshape(codes.shape).astype(rows.dtype), jnp.nan)
+
+
+def _forward_of_codes(
+    logits: Array, is_member: Array, arrays: PartitionArrays, singleton_weight: Array
+) -> tuple[Array, Any]:
+    """Return sum_t w_t [lse(z) - lse(z over A_t)] of each row, (n,), and what its gradient needs.
+
+    The gradient is taken at once, so that the arrays of one partition are held at a time.
+    """
+    q, largest, log_total = softmax(logits)
+    first = is_member.argmax(1)
+
+    def add(total: Array, weight: Array, inside: Array) -> tuple[Array, Array]:
+        share, own_largest, log_own = softmax(jnp.where(inside, logits, -jnp.inf))
+        surprise = (largest - own_largest) + (log_total - log_own)
+        return total + weight * (q - share), surprise
+
+    def add_partition(total: Array, partition: tuple[Array, Array]) -> tuple[Array, Array]:
+        ids, weight = partition
+        with_first = ids[first][:, None] == ids
+        holds = (with_first | ~is_member).all(1, keepdims=True)
+        return add(total, weight, jnp.where(holds, with_first, is_member))
+
+    gradient, own = add(jnp.zeros_like(logits), singleton_weight, is_member)
+    gradient, surprise = lax.scan(add_partition, gradient, (arrays.block_of, arrays.weights))
+    weights, surprises = jnp.append(arrays.weights, singleton_weight), jnp.vstack([surprise, own])
+    # A partition without weight counts nothing, even where its loss is infinite.
+    loss = jnp.where(weights[:, None] == 0, 0, weights[:, None] * surprises).sum(0)
+    return loss, (gradient, surprise)
+
+
+def _backward_of_codes(kept: Any, cotangent: Array) -> tuple[Any, ...]:
+    gradient, surprise = kept
+    of_weights = PartitionArrays(None, surprise @ cotangent)
+    return cotangent[:, None] * gradient, None, of_weights, None
+
+
+@jax.custom_vjp
+def _loss_of_codes(
+    logits: Array, is_member: Array, arrays: PartitionArrays, singleton_weight: Array
+) -> Array:
+    return _forward_of_codes(logits, is_member, arrays, singleton_weight)[0]
+
+
+_loss_of_codes.defvjp(_forward_of_codes, _backward_of_codes)
+
+
+@partial(jax.jit, static_argnums=0)
+def loss_of_targets(plan: Plan, logits: Array, mass: Array, arrays: PartitionArrays) -> Array:
+    """Return the loss of each row, (n,)."""
+    loss = jnp.zeros(len(logits), logits.dtype)
+    if plan.singleton_weight:
+        loss += plan.singleton_weight * _cross_entropy(jax.nn.log_softmax(logits), mass, axis=1)
+    # Classes first, for segments of rows are summed several times faster than those of columns.
+    log_q, mass = jax.nn.log_softmax(logits.T, axis=0), mass.T
+    if plan.tree is not None:
+        # From the classes up: the blocks of a level are made of those of the level before.
+        for parent, weight in plan.tree:
+            log_q, mass = _merged(log_q, mass, parent, n_blocks=int(parent.max()) + 1)
+            loss += weight * _cross_entropy(log_q, mass, axis=0)
+        return loss
+
+    def add(loss: Array, partition: tuple[Array, Array]) -> tuple[Array, None]:
+        ids, weight = partition
+        merged = _merged(log_q, mass, ids, n_blocks=len(log_q))
+        return loss + jnp.where(weight == 0, 0, weight * _cross_entropy(*merged, axis=0)), None
+
+    return lax.scan(add, loss, (arrays.block_of, arrays.weights.astype(loss.dtype)))[0]
+
+
+def _cross_entropy(log_q: Array, mass: Array, *, axis: int) -> Array:
+    # No mass counts nothing, even where its loss is infinite.
+    return -(mass * jnp.where((mass == 0) & jnp.isneginf(log_q), 0, log_q)).sum(axis)
+
+
+def _merged(log_q: Array, mass: Array, block_of: Any, *, n_blocks: int) -> tuple[Array, Array]:
+    """Return the logarithm of each block's probability, by its own largest, and its mass."""
+    shift = lax.stop_gradient(finite(jax.ops.segment_max(log_q, block_of, n_blocks)))
+    sums = jax.ops.segment_sum(jnp.exp(log_q - shift[block_of]), block_of, n_blocks)
+    # The logarithm of 0 is not taken, for its derivative would be NaN.
+    merged = jnp.where(sums == 0, -jnp.inf, shift + jnp.log(jnp.where(sums == 0, 1, sums)))
+    return merged, jax.ops.segment_sum(mass, block_of, n_blocks)

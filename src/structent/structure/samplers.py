@@ -1,0 +1,290 @@
+"""What a sampler is: whatever gives a random partition for each iteration."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from structent._checks import checked_fraction, checked_integer
+from structent._typing import FloatArray, Label
+from structent.errors import StructureError
+from structent.structure import files
+from structent.structure.graph import LabelGraph
+from structent.structure.partition import Partition
+from structent.structure.random_partition import CLASS_LEVEL, RandomPartition
+from structent.structure.spanning_tree import sample_connected_blocks
+
+
+@runtime_checkable
+class PartitionSampler(Protocol):
+    """Whatever gives a random partition for each iteration.
+
+    ``sample`` must be a pure function of the iteration, so that workers, ranks and restarts agree
+    without talking.
+    """
+
+    @property
+    def classes(self) -> tuple[Label, ...]:
+        """The classes of every partition drawn."""
+
+    def sample(self, iteration: int) -> RandomPartition:
+        """Return the random partition of this iteration."""
+
+
+Structure: TypeAlias = RandomPartition | PartitionSampler
+
+
+def checked_structure(structure: Any, taker: str) -> Structure:
+    """Return a random partition or a sampler, or say that nothing else is taken."""
+    if not isinstance(structure, RandomPartition | PartitionSampler):
+        raise StructureError(f"{taker} takes a RandomPartition or a sampler, got {structure!r}")
+    return structure
+
+
+def checked_fixed(structure: Any, name: str = "structure") -> RandomPartition:
+    """Return a random partition, or say how to come by one."""
+    if isinstance(structure, RandomPartition):
+        return structure
+    raise StructureError(
+        f"{name} must be a RandomPartition, got {type(structure).__name__}; "
+        "RandomPartition([partition]) makes one of a partition, .sample(0) draws one of a sampler"
+    )
+
+
+def drawn(structure: Structure, iteration: int, singleton_weight: float | None) -> RandomPartition:
+    """Return the random partition of an iteration, with this weight on the singletons if any."""
+    fixed = structure if isinstance(structure, RandomPartition) else structure.sample(iteration)
+    return fixed if singleton_weight is None else fixed.with_singleton_weight(singleton_weight)
+
+
+def seeds_of(structure: Structure) -> frozenset[int]:
+    """Return the seeds that the draws of a structure come from; none where nothing is drawn."""
+    seeds: frozenset[int] = getattr(structure, "seeds", frozenset())
+    return seeds
+
+
+if TYPE_CHECKING:
+    from structent.structure.composed import ProductPartitions
+
+_MOST = 2**63 - 1  # what a signed 64-bit counter holds, in every framework
+
+
+def product_with(sampler: Structure, other: Structure) -> ProductPartitions:
+    """Return the sampler of pairs of its classes and those of another.
+
+    At each iteration it gives the product of the two random partitions. The other is a random
+    partition, or a sampler with another seed.
+    """
+    from structent.structure.composed import (  # noqa: PLC0415  it needs this file
+        ProductPartitions,
+    )
+
+    return ProductPartitions(sampler, other)
+
+
+@files.readable
+@dataclass(frozen=True)
+class FixedStructure:
+    """The sampler that gives the same random partition at every iteration.
+
+    Examples
+    --------
+    >>> from structent import trivial
+    >>> FixedStructure(trivial(["a", "b"])).sample(7) == trivial(["a", "b"])
+    True
+    """
+
+    KIND: ClassVar[str] = "fixed_structure"  # in files
+
+    structure: RandomPartition
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.structure, RandomPartition):
+            raise StructureError(
+                "a fixed structure must be a RandomPartition, got "
+                f"{type(self.structure).__name__}; a sampler is used as it is"
+            )
+
+    @property
+    def classes(self) -> tuple[Label, ...]:
+        """The classes of the structure."""
+        return self.structure.classes
+
+    def sample(self, iteration: int) -> RandomPartition:  # noqa: ARG002  the same at each one
+        """Return the structure."""
+        return self.structure
+
+    def with_singleton_weight(self, singleton_weight: float) -> FixedStructure:
+        """Return the structure with this weight on the singletons, the others in proportion."""
+        return FixedStructure(self.structure.with_singleton_weight(singleton_weight))
+
+    @property
+    def singleton_weight(self) -> float:
+        """The weight of the singletons."""
+        return self.structure.singleton_weight
+
+    def scramble(self, rng: np.random.Generator) -> FixedStructure:
+        """Return the structure with its classes shuffled over the blocks."""
+        return FixedStructure(self.structure.scramble(rng))
+
+    product = product_with
+
+    def to_json(self) -> str:
+        """Return the sampler as JSON text with a format version."""
+        return files.to_json(self.KIND, {"structure": files.as_part(self.structure)})
+
+    @classmethod
+    def from_json(cls, text: str) -> FixedStructure:
+        """Return the sampler that :meth:`to_json` wrote."""
+        return cls(files.from_part(files.field(files.from_json(text, cls.KIND), "structure")))
+
+
+@files.readable
+@dataclass(frozen=True, init=False)
+class SpanningTreePartitions:
+    """The sampler of the paper's section 4.3.1, for labels that form a graph.
+
+    At each iteration a spanning tree of the graph is drawn uniformly (Wilson's algorithm), and
+    ``n_blocks - 1`` of its edges are removed at random. That partition into connected blocks has
+    the weight ``1 - singleton_weight``, the singletons have the rest.
+
+    Parameters
+    ----------
+    graph
+        The graph of the classes.
+    n_blocks
+        The number of blocks m, from 1 to the number of classes.
+    singleton_weight
+        The weight of the singletons.
+    seed
+        Draws are a pure function of ``(seed, iteration)``.
+
+    Examples
+    --------
+    >>> square = LabelGraph([("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")])
+    >>> sampler = SpanningTreePartitions(square, n_blocks=2, singleton_weight=0.5)
+    >>> sampler.sample(3) == sampler.sample(3)
+    True
+    >>> sampler.sample(3).partitions[0].n_blocks
+    2
+    """
+
+    KIND: ClassVar[str] = "spanning_tree_partitions"  # in files
+
+    graph: LabelGraph
+    n_blocks: int
+    singleton_weight: float
+    seed: int
+
+    def __init__(
+        self, graph: LabelGraph, n_blocks: int, singleton_weight: float, seed: int = 0
+    ) -> None:
+        if not isinstance(graph, LabelGraph):
+            raise StructureError(
+                f"graph must be a LabelGraph, got {type(graph).__name__}; LabelGraph(edges) makes "
+                "one from pairs of classes or a networkx graph"
+            )
+        n_blocks = checked_integer(
+            n_blocks,
+            "n_blocks",
+            at_least=1,
+            at_most=graph.n_classes,
+            reason=", the number of classes",
+        )
+        object.__setattr__(self, "graph", graph)
+        object.__setattr__(self, "n_blocks", n_blocks)
+        weight = checked_fraction(singleton_weight, "singleton_weight")
+        object.__setattr__(self, "singleton_weight", weight)
+        seed = checked_integer(seed, "seed", at_least=0, at_most=_MOST)
+        object.__setattr__(self, "seed", seed)
+
+    @property
+    def classes(self) -> tuple[Label, ...]:
+        """The classes of the graph."""
+        return self.graph.classes
+
+    @property
+    def seeds(self) -> frozenset[int]:
+        """The seed, as a set: a sampler made of several has several."""
+        return frozenset([self.seed])
+
+    def sample(self, iteration: int) -> RandomPartition:
+        """Return the random partition of this iteration."""
+        iteration = checked_integer(iteration, "iteration", at_least=0, at_most=_MOST)
+        block_of = sample_connected_blocks(
+            self.graph.start,
+            self.graph.neighbour_indices,
+            self._root,
+            self.n_blocks,
+            np.uint64(self.seed),
+            np.uint64(iteration),
+        )
+        drawn = Partition._trusted(self.classes, block_of)
+        return RandomPartition._trusted(
+            (drawn, self._singletons), self._weights, ("blocks", CLASS_LEVEL)
+        )
+
+    def with_singleton_weight(self, singleton_weight: float) -> SpanningTreePartitions:
+        """Return the sampler of the same partitions with this weight on the singletons."""
+        return SpanningTreePartitions(self.graph, self.n_blocks, singleton_weight, self.seed)
+
+    def scramble(self, rng: np.random.Generator) -> SpanningTreePartitions:
+        """Return the sampler of the same graph with its classes shuffled over the nodes."""
+        other = [self.classes[place] for place in rng.permutation(len(self.classes))]
+        node = dict(zip(self.classes, other, strict=True))
+        edges = [(node[a], node[b]) for a, b in self.graph.edges]
+        graph = LabelGraph(edges, self.classes)
+        return SpanningTreePartitions(graph, self.n_blocks, self.singleton_weight, self.seed)
+
+    product = product_with
+
+    def to_json(self) -> str:
+        """Return the sampler as JSON text with a format version."""
+        content = {
+            "classes": self.classes,
+            "edges": self.graph.edges,
+            "n_blocks": self.n_blocks,
+            "singleton_weight": self.singleton_weight,
+            "seed": self.seed,
+        }
+        return files.to_json(self.KIND, content)
+
+    @classmethod
+    def from_json(cls, text: str) -> SpanningTreePartitions:
+        """Return the sampler that :meth:`to_json` wrote."""
+        content = files.from_json(text, cls.KIND)
+        classes = [files.label_from_json(label) for label in files.list_field(content, "classes")]
+        edges = [files.label_from_json(edge) for edge in files.list_field(content, "edges")]
+        return cls(
+            LabelGraph(edges, classes),
+            files.field(content, "n_blocks"),
+            files.field(content, "singleton_weight"),
+            files.field(content, "seed"),
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the sampler to a JSON file, all or not at all."""
+        files.save(path, self.to_json())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> SpanningTreePartitions:
+        """Return the sampler of a JSON file."""
+        return cls.from_json(files.load(path))
+
+    @cached_property
+    def _root(self) -> int:
+        return int(self.graph.degrees.argmax())
+
+    @cached_property
+    def _singletons(self) -> Partition:
+        return Partition.singletons(self.classes)
+
+    @cached_property
+    def _weights(self) -> FloatArray:
+        weights = np.array([1.0 - self.singleton_weight, self.singleton_weight])
+        weights.setflags(write=False)
+        return weights

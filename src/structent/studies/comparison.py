@@ -1,0 +1,269 @@
+"""What a comparison finds: scores of every fold and level, paired differences, and a verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from scipy.stats import t
+
+from structent._typing import FloatArray, IndexArray
+from structent.estimators.classes import Structure
+from structent.structure import RandomPartition, trivial
+
+ArmName: TypeAlias = Literal["none", "structure", "scrambled"]
+
+# No structure, the structure, and copies of it whose classes are scrambled.
+ARMS: tuple[ArmName, ...] = ("none", "structure", "scrambled")
+METRICS = ("log loss", "accuracy", "calibration error")
+
+Finding: TypeAlias = Literal["helps", "regularisation", "no evidence"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What was compared, and on what.
+
+    Attributes
+    ----------
+    data, target, group
+        The name of the table, its label column, and the column whose rows belong together.
+    features
+        The columns that the models saw.
+    n_rows
+        The rows with a label; ``n_used`` of them were compared.
+    classes, counts
+        The classes in the order of the structure, and the rows known to be of each.
+    rare
+        Classes with fewer rows than folds: scored where they fall.
+    notes
+        What was done to the table, one sentence each.
+    """
+
+    data: str
+    target: str
+    group: str | None
+    features: tuple[str, ...]
+    n_rows: int
+    n_used: int
+    classes: tuple[Any, ...]
+    counts: tuple[int, ...]
+    rare: tuple[Any, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much was done, and what was cut for want of time.
+
+    Attributes
+    ----------
+    n_folds, n_repeats
+        Cross-validation, repeated with other folds.
+    n_copies
+        The scrambled copies of the structure in each fold.
+    singleton_weights
+        The candidates for the weight of the singletons; 1, no structure, is always one of them.
+    cuts
+        What was left out to keep within the time allowed, one sentence each.
+    n_learning
+        The models trained in each fold to learn the structure; none if it is given.
+    """
+
+    n_folds: int
+    n_repeats: int
+    n_copies: int
+    singleton_weights: tuple[float, ...]
+    cuts: tuple[str, ...]
+    n_learning: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class ArmScores:
+    """The scores of one arm; those of scrambled copies are averaged.
+
+    Attributes
+    ----------
+    by_level
+        (folds, levels, metrics), in the order of ``Comparison.levels`` and ``METRICS``.
+    severity
+        The mean distance of mistakes, (folds,).
+    """
+
+    by_level: FloatArray
+    severity: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """A paired difference of the classes' log loss, or of their errors: below 0 is better.
+
+    Attributes
+    ----------
+    per_fold
+        The difference in every fold.
+    mean, low, high
+        Its mean, and the bounds of its confidence interval, corrected for the rows that the
+        training sets of the folds share.
+    """
+
+    per_fold: FloatArray
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the interval."""
+        return (self.high - self.low) / 2
+
+    @property
+    def is_lower(self) -> bool:
+        """Whether the whole interval is below 0."""
+        return self.high < 0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What follows, in one plain sentence."""
+
+    finding: Finding
+    sentence: str
+
+
+@dataclass(frozen=True, eq=False)
+class LearningCurve:
+    """Class log loss at growing numbers of training rows, (sizes, folds) for each arm."""
+
+    sizes: tuple[int, ...]
+    none: FloatArray
+    structure: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Everything that a comparison found.
+
+    Attributes
+    ----------
+    task, plan
+        What was compared, and how much was done.
+    structure
+        The structure that was asked about; if it is learned in every fold, that of all rows.
+    levels
+        Its levels, coarsest first, the classes last.
+    scores
+        The scores of each arm.
+    chosen
+        The weight of the singletons that validation rows chose in each fold, 1 for no structure.
+    against_none, against_scrambled
+        The paired differences of the structure.
+    verdict
+        The sentence at the end.
+    labels
+        The class of each row that is known by its class, as a place among ``task.classes``,
+        (rows,).
+    proba
+        The probabilities that the models of "none" and "structure" gave to these rows, which they
+        had not seen, (rows, classes), in the order of ``task.classes``.
+    seconds, seed
+        How long it took, and the seed of all that was drawn.
+    learning_curve
+        Log loss at growing numbers of rows, where it was asked for.
+    metric
+        What the differences and the verdict are about: one of ``METRICS``.
+    """
+
+    task: Task
+    plan: Plan
+    structure: Structure
+    levels: tuple[str, ...]
+    scores: dict[str, ArmScores]
+    chosen: FloatArray
+    against_none: Difference
+    against_scrambled: Difference
+    verdict: Verdict
+    labels: IndexArray
+    proba: dict[str, FloatArray]
+    seconds: float
+    seed: int
+    learning_curve: LearningCurve | None = None
+    metric: str = "log loss"
+
+    @property
+    def scored_structure(self) -> RandomPartition:
+        """The structure whose levels are scored: a sampler's levels change, so its classes only."""
+        return scored_structure(self.structure)
+
+    def mean(self, arm: ArmName, level: str, metric: str) -> float:
+        """Return the mean over the folds."""
+        table = self.scores[arm].by_level
+        return float(table[:, self.levels.index(level), METRICS.index(metric)].mean())
+
+    def spread(self, arm: ArmName, level: str, metric: str) -> float:
+        """Return the standard deviation over the folds."""
+        table = self.scores[arm].by_level
+        return float(table[:, self.levels.index(level), METRICS.index(metric)].std(ddof=1))
+
+
+def scored_structure(structure: Structure) -> RandomPartition:
+    """Return a structure with levels to score: a sampler has only its classes for good."""
+    return structure if isinstance(structure, RandomPartition) else trivial(structure.classes)
+
+
+CONFIDENCE = 0.95
+
+
+def paired_difference(per_fold: FloatArray, n_folds: int) -> Difference:
+    """Return the mean of differences and its interval, corrected as by Nadeau and Bengio (2003).
+
+    Training sets of different folds share most of their rows, so that the differences are not
+    independent; their variance over J folds is (1/J + test rows / training rows) s^2, and not
+    s^2 / J.
+
+    Parameters
+    ----------
+    per_fold
+        The difference in each fold of each repeat.
+    n_folds
+        The folds of one repeat.
+    """
+    n_differences = len(per_fold)
+    mean = float(per_fold.mean())
+    test_share = 1.0 / (n_folds - 1)
+    error = float(np.sqrt((1.0 / n_differences + test_share) * per_fold.var(ddof=1)))
+    half = float(t.ppf(0.5 + CONFIDENCE / 2, n_differences - 1)) * error
+    return Difference(per_fold, mean, mean - half, mean + half)
+
+
+def verdict(against_none: Difference, against_scrambled: Difference, metric: str) -> Verdict:
+    """Return what follows from the two differences, in one sentence.
+
+    Examples
+    --------
+    >>> better = Difference(np.zeros(0), -0.012, -0.015, -0.009)
+    >>> same = Difference(np.zeros(0), -0.001, -0.003, 0.001)
+    >>> verdict(better, better, "log loss").sentence
+    'The structure lowers log loss by 0.012 +- 0.003 (95 %).'
+    >>> verdict(better, same, "log loss").finding
+    'regularisation'
+    >>> verdict(same, better, "log loss").sentence
+    'There is no evidence that the structure helps: log loss changes by -0.001 +- 0.002 (95 %).'
+    """
+    gain = f"{abs(against_none.mean):.3f} +- {against_none.half_width:.3f} (95 %)"
+    acts = "raises accuracy" if metric == "accuracy" else f"lowers {metric}"
+    if against_none.is_lower and against_scrambled.is_lower:
+        return Verdict("helps", f"The structure {acts} by {gain}.")
+    if against_none.is_lower:
+        return Verdict(
+            "regularisation",
+            f"The structure helps (it {acts} by {gain}), but a scrambled structure helps as much: "
+            "regularisation, not meaning.",
+        )
+    change = -against_none.mean if metric == "accuracy" else against_none.mean
+    return Verdict(
+        "no evidence",
+        f"There is no evidence that the structure helps: {metric} changes by "
+        f"{change:+.3f} +- {against_none.half_width:.3f} (95 %).",
+    )

@@ -1,0 +1,234 @@
+"""What a test of a structure finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from structent._typing import FloatArray
+from structent.studies.comparison import Difference
+from structent.studies.orbit import Scrambled
+
+TestFinding: TypeAlias = Literal["helps", "no evidence", "cannot tell"]
+
+
+@dataclass(frozen=True, eq=False)
+class StructureTest:
+    """Whether a structure helps more than the same structure with its classes scrambled.
+
+    Attributes
+    ----------
+    structure
+        The structure that was asked about.
+    p
+        The p-value, and how many copies it was counted from.
+    level
+        The level of significance that was asked for.
+    orbit_size
+        How many different structures scrambling can give, this one among them; None if there are
+        too many to be listed.
+    losses, losses_without
+        The log loss in each fold with the structure, and with none, (folds,).
+    null_losses
+        The log losses of the copies that were looked at, (copies, folds), in their order.
+    against_scrambled
+        The difference between the structure and the mean of its copies, paired over the folds:
+        below 0 the structure is better.
+    against_none
+        The difference between the structure and no structure.
+    p_value_against_none
+        The one-sided p-value of that difference, by the corrected t-test of Nadeau and Bengio; NaN
+        for a single fold.
+    seconds, seed
+        How long it took, and the seed of all that was drawn.
+    """
+
+    structure: Scrambled
+    p: PValue
+    level: float
+    orbit_size: int | None
+    losses: FloatArray
+    losses_without: FloatArray
+    null_losses: FloatArray
+    against_scrambled: Difference
+    against_none: Difference
+    p_value_against_none: float
+    seconds: float
+    seed: int
+
+    @property
+    def p_value(self) -> float:
+        """The p-value of the permutation test."""
+        return self.p.value
+
+    @property
+    def loss(self) -> float:
+        """The mean log loss with the structure: the statistic of the test."""
+        return float(self.losses.mean())
+
+    @property
+    def null(self) -> FloatArray:
+        """The null distribution: the mean log loss of each copy, (copies,)."""
+        means: FloatArray = self.null_losses.mean(axis=1)
+        return means
+
+    @property
+    def effect(self) -> float:
+        """The mean loss of the copies minus that of the structure: above 0 it is better."""
+        return -self.against_scrambled.mean
+
+    @property
+    def effect_interval(self) -> tuple[float, float]:
+        """The bounds of the effect's 95 % interval over the folds, for the copies drawn."""
+        return -self.against_scrambled.high, -self.against_scrambled.low
+
+    @property
+    def least_p_value(self) -> float:
+        """The least p-value that the copies could have given."""
+        return 1 / (1 + self.p.n_drawn)
+
+    @property
+    def finding(self) -> TestFinding:
+        """What follows at the level asked for."""
+        if self.p_value <= self.level:
+            return "helps"
+        is_hopeless = self.least_p_value > self.level and not self.p.is_stopped_early
+        return "cannot tell" if is_hopeless else "no evidence"
+
+    @property
+    def sentence(self) -> str:
+        """What follows, in one plain sentence."""
+        if self.finding == "helps":
+            low, high = self.effect_interval
+            return (
+                "The structure helps more than its scrambled copies: log loss is lower by "
+                f"{self.effect:.4f} ({low:.4f} to {high:.4f}), p = {self.p_value:.3g}."
+            )
+        if self.finding == "no evidence":
+            return (
+                "There is no evidence that the structure helps more than its scrambled copies: "
+                f"p = {self.p_value:.3g}."
+            )
+        return (
+            f"Whether the structure helps cannot be told at the level {self.level:g}: with "
+            f"{_counted(self.p.n_drawn)} p can be no lower than {self.least_p_value:.3g}."
+        )
+
+    @property
+    def sentence_against_none(self) -> str:
+        """The answer to the direct question, in one plain sentence."""
+        found = self.against_none
+        return (
+            f"Against no structure log loss changes by {found.mean:+.4f} ({found.low:+.4f} to "
+            f"{found.high:+.4f}), p = {self.p_value_against_none:.3g}."
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the p-value should know, one sentence each."""
+        notes = []
+        if self.orbit_size is not None and self.p.n_drawn == self.orbit_size - 1:
+            notes.append(
+                f"Scrambling can give {_counted(self.p.n_drawn)} that differ from the structure "
+                "and from each other, and all were tried: p is exact."
+            )
+        if self.p.is_stopped_early:
+            notes.append(
+                f"It was stopped after {_counted(self.p.n_drawn)}, when {self.p.n_as_good} were as "
+                f"good as the structure: p = {self.p.n_as_good}/{self.p.n_drawn}."
+            )
+        if self.finding == "cannot tell":
+            notes.append(self._way_out())
+        return tuple(notes)
+
+    def _way_out(self) -> str:
+        needed = int(np.ceil(1 / self.level - 1e-9)) - 1
+        if self.orbit_size is not None and self.orbit_size <= needed:
+            return (
+                f"The orbit of the structure is too small for the level {self.level:g}, which "
+                f"takes {needed} copies; compare it with no structure instead."
+            )
+        return f"The level {self.level:g} takes at least {needed} permutations."
+
+
+def _counted(n_copies: int) -> str:
+    return f"{n_copies:,} scrambled {'copy' if n_copies == 1 else 'copies'}"
+
+
+# Losses that are equal may differ by rounding, where they are summed in another order.
+_TIE = 1e-12
+
+
+class PValue(NamedTuple):
+    """A p-value, and what it was counted from.
+
+    Attributes
+    ----------
+    value
+        The p-value.
+    n_as_good
+        The copies that are as good as the structure, or better.
+    n_drawn
+        The copies that were looked at.
+    is_stopped_early
+        Whether no more were looked at because the answer was clear.
+    """
+
+    value: float
+    n_as_good: int
+    n_drawn: int
+    is_stopped_early: bool
+
+
+def p_value_of(as_good: Iterable[bool], *, stop_after: int | None = None) -> PValue:
+    r"""Return the p-value of copies that are as good as the structure or not, in their order.
+
+    .. math:: p = \frac{1 + b}{1 + m}
+
+    for b of m copies as good or better, those of equal loss among them: the structure itself is one
+    of the ``1 + m`` among which it would stand anywhere by chance. With ``stop_after`` = h the
+    copies are looked at one by one until h of them are as good (Besag and Clifford, 1991). If that
+    happens at the l-th copy,
+
+    .. math:: p = \frac{h}{l}
+
+    else p is as above. Both are exact: with no meaning in the structure :math:`P(p \le a) \le a`.
+    Here p is at most :math:`h / l_0` where fewer than h of the first :math:`l_0 - 1` copies are as
+    good, so that the structure is among the best h of :math:`l_0`, for which the chance is
+    :math:`h / l_0`.
+
+    Parameters
+    ----------
+    as_good
+        Whether each copy is as good as the structure, or better.
+    stop_after
+        The number h, or None to look at all.
+
+    Examples
+    --------
+    >>> p_value_of([False, True, False]).value
+    0.5
+    >>> p_value_of([False, True, False, True, True], stop_after=2)
+    PValue(value=0.5, n_as_good=2, n_drawn=4, is_stopped_early=True)
+    """
+    n_as_good = n_drawn = 0
+    for is_as_good in as_good:
+        n_drawn += 1
+        n_as_good += bool(is_as_good)
+        if n_as_good == stop_after:
+            return PValue(n_as_good / n_drawn, n_as_good, n_drawn, True)
+    return PValue((1 + n_as_good) / (1 + n_drawn), n_as_good, n_drawn, False)
+
+
+def as_good_as(losses: FloatArray, loss: float) -> list[bool]:
+    """Return whether each loss is as low as the one of the structure, or lower.
+
+    >>> import numpy as np
+    >>> as_good_as(np.array([1.9, 2.0, 2.1]), 2.0)
+    [True, True, False]
+    """
+    found: list[bool] = (losses <= loss + _TIE * abs(loss)).tolist()
+    return found
