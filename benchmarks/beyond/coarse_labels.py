@@ -22,7 +22,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.beyond.cifar100_features import cifar100_features
 from benchmarks.beyond.coarse_labels_page import write_page
-from structent.studies.progress import OnProgress
 from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.estimators.classes import mixed_labels
 from structent.estimators.linear import StructuredLogisticRegression
@@ -32,6 +31,7 @@ from structent.experiments.run import do_runs
 from structent.experiments.weather.rows import draw
 from structent.metrics import block_accuracy, block_log_loss
 from structent.structure import RandomPartition, catalog, circular
+from structent.studies.progress import OnProgress
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"

@@ -26,11 +26,11 @@ from benchmarks.beyond.coarse_labels import (
     images,
 )
 from benchmarks.beyond.coarse_labels_page import write_page
-from structent.studies.progress import OnProgress
 from structent.estimators.linear import StructuredLogisticRegression
 from structent.experiments.experiment import Result, Settings
 from structent.experiments.kept import Kept
 from structent.experiments.run import do_runs
+from structent.studies.progress import OnProgress
 
 KEPT, CHOSEN = Kept(RESULTS / "coarse_labels_cause.jsonl"), Kept(RESULTS / "coarse_labels.jsonl")
 

@@ -29,14 +29,12 @@ from benchmarks.beyond.cifar100_features import (
 )
 from benchmarks.beyond.learned_page import write_page
 from benchmarks.beyond.planted import Planted
-from structent.studies.progress import OnProgress
 from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.estimators.linear import StructuredLogisticRegression
 from structent.experiments.experiment import Result, Settings
 from structent.experiments.kept import Kept
 from structent.experiments.run import do_runs
 from structent.experiments.weather.rows import draw
-from structent.studies import learn_structure, out_of_fold_confusion
 from structent.metrics import block_accuracy, block_log_loss
 from structent.structure import (
     RandomPartition,
@@ -48,6 +46,8 @@ from structent.structure import (
     structure_from_confusion,
     trivial,
 )
+from structent.studies import learn_structure, out_of_fold_confusion
+from structent.studies.progress import OnProgress
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 SHAPES = ((3, 3, 3), (2, 4, 5))

@@ -22,8 +22,8 @@ from structent.experiments.kept import Kept
 from structent.experiments.run import do_runs
 from structent.experiments.weather.months import MONTHS
 from structent.experiments.weather.rows import draw
-from structent.studies import partition_gains, structure_test
 from structent.structure.files import save_bytes
+from structent.studies import partition_gains, structure_test
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 COMMAND = "python -m benchmarks.beyond.significance --data ../shared/data"

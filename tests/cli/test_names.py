@@ -9,7 +9,7 @@ import pytest
 from structent import hierarchy
 from structent.cli.compare import shown
 from structent.cli.output import Output
-from tests.comparison.made import made_comparison
+from tests.studies.made import made_comparison
 
 TARGET, GENUS, LEAF = "species [red]", "genus [/latin]", "leaf [cm] :leaves:"
 ABOUT = ["plants.csv", "--target", TARGET, "--structure", f"hierarchy:columns={GENUS}"]

@@ -17,8 +17,7 @@ from structent import (
 )
 from structent.estimators.classes import Classes
 from structent.estimators.linear import LinearObjective
-from structent.estimators.rows import row_weights
-from structent.estimators.rows import log_prior_of_totals, spread_totals
+from structent.estimators.rows import log_prior_of_totals, row_weights, spread_totals
 from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.layout import Layout
 from tests.estimators.problems import PLANTS, planted_problem, rows_of

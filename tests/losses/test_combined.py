@@ -18,8 +18,8 @@ from structent import (
 )
 from structent.kernels import reference
 from structent.losses import keras as keras_losses
-from structent.losses.boosters import lightgbm as lightgbm_losses
 from structent.losses import torch as torch_losses
+from structent.losses.boosters import lightgbm as lightgbm_losses
 from structent.losses.boosters import xgboost as xgboost_losses
 from structent.losses.torch.operator import draw_partition, labelled
 from tests.losses.test_conformance import (

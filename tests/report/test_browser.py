@@ -7,9 +7,9 @@ import pytest
 from structent import SpanningTreePartitions
 from structent.report import write_report
 from structent.structure import catalog
-from tests.comparison.made import made_comparison
 from tests.plots.contrast import contrast
 from tests.report.test_page import HOSTILE, SECTIONS
+from tests.studies.made import made_comparison
 
 pytestmark = [pytest.mark.requires("chromium"), pytest.mark.requires("selenium")]
 

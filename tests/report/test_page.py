@@ -9,7 +9,7 @@ import pytest
 from structent import SpanningTreePartitions, circular, hierarchy, ordinal, trivial
 from structent.report import report_html, write_report
 from structent.structure import catalog
-from tests.comparison.made import made_comparison
+from tests.studies.made import made_comparison
 
 SCRIPT, QUOTES = "<script>alert(1)</script>", "say \"hi\" & 'bye'"
 HOSTILE = hierarchy(

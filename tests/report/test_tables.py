@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 
 from structent import SpanningTreePartitions
-from structent.studies.comparison import ArmScores
 from structent.report.tables import (
     facts,
     folds_table,
@@ -15,7 +14,8 @@ from structent.report.tables import (
     weights_table,
 )
 from structent.structure import catalog
-from tests.comparison.made import made_comparison
+from structent.studies.comparison import ArmScores
+from tests.studies.made import made_comparison
 
 MONTHS = made_comparison(catalog.months())
 

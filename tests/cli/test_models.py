@@ -1,0 +1,226 @@
+"""``train --calibrate``, ``predict --confidence`` and ``evaluate --confidence``."""
+
+import json
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+
+from structent import StructuredBoostingClassifier
+from structent.cli import main
+from tests.estimators.problems import planted_problem
+
+ABOUT = ["--target", "species", "--structure", "hierarchy:columns=genus", "--jobs", "1"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A table of plants to learn from, one to answer, and models with and without calibration."""
+    folder = tmp_path_factory.mktemp("answers")
+    structure, features, labels = planted_problem(900)
+    genus = structure.level("group").partitions[0].coarsen(labels)
+    columns = {f"size {i}": features[:, i] for i in range(3)}
+    table = pl.DataFrame({"species": labels, "genus": genus, **columns})
+    table[:400].write_csv(folder / "plants.csv")
+    table[400:].write_csv(folder / "new.csv")
+    for name, options in (("calibrated", ["--calibrate", "0.4"]), ("plain", [])):
+        train = ["train", folder / "plants.csv", *ABOUT, "--quiet", "--save", folder / name]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", ["structent", *map(str, [*train, *options])])
+            with pytest.raises(SystemExit):
+                main()
+    return folder
+
+
+def test_the_rows_held_back_are_stated(structent_command, folder, tmp_path):
+    train = [
+        "train",
+        folder / "plants.csv",
+        *ABOUT,
+        "--calibrate",
+        "0.25",
+        "--save",
+        tmp_path / "m",
+    ]
+    code, out, err = structent_command(*train)
+    assert code == 0, err
+    # A terminal breaks lines where it likes.
+    assert "answers calibrated on 100 of 400 rows, held back for that" in " ".join(out.split())
+    code, out, _ = structent_command(*train, "--json")
+    assert json.loads(out)["calibration_rows"] == 100
+    assert len(StructuredBoostingClassifier.load(tmp_path / "m").block_scores_) == 100
+
+
+def test_without_the_option_no_row_is_held_back(structent_command, folder, tmp_path):
+    save = tmp_path / "m"
+    code, out, _ = structent_command(
+        "train", folder / "plants.csv", *ABOUT, "--save", save, "--json"
+    )
+    assert (code, json.loads(out)["calibration_rows"]) == (0, 0)
+    assert StructuredBoostingClassifier.load(save).block_scores_ is None
+
+
+@pytest.mark.parametrize("name", ["calibrated", "plain"])
+def test_answers_are_those_of_the_model(structent_command, folder, tmp_path, name):
+    out = tmp_path / "answers.csv"
+    code, _, err = structent_command(
+        "predict", folder / name, folder / "new.csv", "-o", out, "--confidence", "0.9"
+    )
+    assert code == 0, err
+    answers = pl.read_csv(out)
+    model = StructuredBoostingClassifier.load(folder / name)
+    features = pl.read_csv(folder / "new.csv").select(model.feature_names_in_.tolist())
+    wanted = model.predict_blocks(features, confidence=0.9)
+    assert answers["answer"].to_list() == list(wanted.names)
+    np.testing.assert_allclose(answers["answer_probability"], wanted.probability)
+
+
+def test_what_answers_can_be_trusted_for_is_said(structent_command, folder, tmp_path):
+    def note(name, confidence):
+        out = tmp_path / "answers.csv"
+        _, _, err = structent_command(
+            "predict", folder / name, folder / "new.csv", "-o", out, "--confidence", confidence
+        )
+        return " ".join(err.split())
+
+    assert "at least 0.9 of the rows, on average, where rows are like the 160" in note(
+        "calibrated", "0.9"
+    )
+    assert "160 rows of calibration are too few for a confidence of 0.999" in note(
+        "calibrated", "0.999"
+    )
+    assert "train --calibrate 0.2 makes a model" in note("plain", "0.9")
+
+
+def test_coverage_size_and_depth_are_reported(structent_command, folder):
+    evaluate = ["evaluate", folder / "calibrated", folder / "new.csv", "--confidence", "0.9"]
+    code, out, err = structent_command(*evaluate, "--json")
+    assert code == 0, err
+    found = json.loads(out)["answers"]
+    model = StructuredBoostingClassifier.load(folder / "calibrated")
+    new = pl.read_csv(folder / "new.csv")
+    sets = model.predict_blocks(new.select(model.feature_names_in_.tolist()), confidence=0.9).sets
+    hits = [label in members for label, members in zip(new["species"], sets, strict=True)]
+    assert (found["confidence"], found["n"]) == (0.9, 500)
+    assert found["coverage"] == pytest.approx(np.mean(hits))
+    assert found["average_size"] == pytest.approx(np.mean([len(members) for members in sets]))
+    of_size = {1: 2, 4: 1, 12: 0}  # a species, a genus of four, all
+    assert found["average_depth"] == pytest.approx(np.mean([of_size[len(m)] for m in sets]))
+    _, out, _ = structent_command(*evaluate)
+    assert "log loss" in out
+    for shown in ("answers at confidence 0.9", "coverage", "average size", "average depth"):
+        assert shown in out
+
+
+def test_the_scores_of_levels_stay_as_they_are_without_the_option(structent_command, folder):
+    code, out, _ = structent_command("evaluate", folder / "plain", folder / "new.csv", "--json")
+    assert code == 0
+    assert "answers" not in json.loads(out)
+
+
+# What users do wrong
+
+
+def refused(structent_command, *arguments):
+    code, _, err = structent_command(*arguments)
+    assert code == 2
+    assert "Traceback" not in err
+    return " ".join(err.split())
+
+
+@pytest.mark.parametrize(
+    ("share", "sentence"),
+    [
+        ("20", "--calibrate must be between 0 and 1, got 20"),
+        ("0", "leave rows to train on and to calibrate on, got 0, which is 0 of 400 rows"),
+        ("1", "got 1, which is 400 of 400 rows"),
+    ],
+)
+def test_a_share_that_leaves_nothing_is_refused(
+    structent_command, folder, tmp_path, share, sentence
+):
+    train = ["train", folder / "plants.csv", *ABOUT, "--save", tmp_path / "m"]
+    assert sentence in refused(structent_command, *train, "--calibrate", share)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_structure_that_changes_cannot_be_calibrated(structent_command, folder, tmp_path):
+    species = sorted(set(pl.read_csv(folder / "plants.csv")["species"]))
+    edges = pl.DataFrame({"a": species[:-1], "b": species[1:]})
+    edges.write_csv(tmp_path / "edges.csv")
+    train = [
+        "train", folder / "plants.csv", "--target", "species", "--features", "size 0,size 1",
+        "--structure", f"graph:{tmp_path / 'edges.csv'},blocks=3", "--save", tmp_path / "m",
+    ]  # fmt: skip
+    found = refused(structent_command, *train, "--calibrate", "0.2")
+    assert "--calibrate needs a structure that is fixed" in found
+    code, _, err = structent_command(*train, "--quiet", "--jobs", "1")
+    assert code == 0, err
+    for command in (["predict", "-o", tmp_path / "a.csv"], ["evaluate"]):
+        found = refused(
+            structent_command, command[0], tmp_path / "m", folder / "new.csv", *command[1:],
+            "--confidence", "0.9",
+        )  # fmt: skip
+        assert "--confidence needs a model whose structure is fixed" in found
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_a_confidence_must_be_a_probability(structent_command, folder, tmp_path, command):
+    output = ["-o", tmp_path / "a.csv"] if command == "predict" else []
+    found = refused(
+        structent_command, command, folder / "plain", folder / "new.csv", *output,
+        "--confidence", "90",
+    )  # fmt: skip
+    assert "--confidence must be between 0 and 1, got 90" in found
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_labelled_by_blocks_cannot_be_calibrated_on(structent_command, tmp_path):
+    plants = {"oak": "tree", "ash": "tree", "rose": "flower"}
+    pl.DataFrame({"class": list(plants), "kind": list(plants.values())}).write_csv(
+        tmp_path / "kinds.csv"
+    )
+    labels = [*plants, "tree"] * 10
+    pl.DataFrame({"plant": labels, "size": range(40)}).write_csv(tmp_path / "plants.csv")
+    found = refused(
+        structent_command, "train", tmp_path / "plants.csv", "--target", "plant", "--structure",
+        tmp_path / "kinds.csv", "--allow-blocks", "--calibrate", "0.5", "--save", tmp_path / "m",
+    )  # fmt: skip
+    assert "--calibrate needs the class of every row, not a block: 'tree' is not a class" in found
+
+
+PARENTS = {"oak": "tree", "elm": "tree", "rose": "flower", "daisy": "flower",
+           "tree": "plant", "flower": "plant"}  # fmt: skip
+NAMES = ["oak", "elm", "rose", "daisy"]
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(4, size=80)
+    labels = [PARENTS[NAMES[c]] if i % 2 else NAMES[c] for i, c in enumerate(codes)]
+    columns = {f"x{j}": (codes == j) + rng.normal(size=80) for j in range(3)}
+    pl.DataFrame({**columns, "label": labels}).write_csv(tmp_path / "table.csv")
+    (tmp_path / "plants.json").write_text(json.dumps(PARENTS))
+    return tmp_path
+
+
+def test_a_model_is_trained_and_evaluated_on_names_of_blocks(table, structent_command):
+    data, model = table / "table.csv", table / "model"
+    asked = ["--target", "label", "--structure", table / "plants.json", "--allow-blocks"]
+    code, _, errors = structent_command("train", data, *asked, "--save", model, "--jobs", 1)
+    assert code == 0, errors
+    assert StructuredBoostingClassifier.load(model).classes_.tolist() == sorted(NAMES)
+    code, out, errors = structent_command("evaluate", model, data, "--allow-blocks", "--json")
+    assert code == 0, errors
+    assert [row["n_rows"] for row in json.loads(out)["rows"]][-2:] == [80, 40]
+
+
+def test_names_of_blocks_need_a_structure_that_names_them(table, structent_command):
+    code, _, errors = structent_command(
+        "train", table / "table.csv", "--target", "label", "--structure", "ordinal",
+        "--allow-blocks", "--save", table / "model",
+    )  # fmt: skip
+    assert code != 0
+    assert "the structure must be a file" in " ".join(errors.split())

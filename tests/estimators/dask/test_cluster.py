@@ -1,0 +1,102 @@
+"""What the client is told when workers fail, and that it is told at all."""
+
+import os
+import time
+
+import dask
+import dask.array as da
+import distributed
+import pytest
+
+from structent.errors import StructentError
+from structent.estimators.dask.classifier import DaskStructuredBoostingClassifier
+from structent.estimators.dask.cluster import Cluster
+from tests.estimators.dask.problems import MONTHS, circle_rows, two_workers
+
+pytestmark = pytest.mark.requires("dask")
+
+X, Y = (da.from_array(part, chunks=100) for part in circle_rows(400, seed=0))
+
+
+@pytest.fixture(scope="module")
+def started_client():
+    with two_workers() as client:
+        yield client
+
+
+@pytest.fixture
+def client(started_client):
+    started_client.wait_for_workers(2, timeout=60)  # one may have died in the test before
+    return started_client
+
+
+def sampler_that(fails):
+    """Return a sampler that fails on the second worker, in the fourth round."""
+
+    class Sampler:  # here, so that it is sent to workers whole, which need not import this file
+        classes = MONTHS.classes
+
+        def sample(self, iteration):
+            if iteration == 3 and distributed.get_worker().name == 1:
+                fails()
+            return MONTHS
+
+    return Sampler()
+
+
+def fit(structure, client, timeout=60):
+    model = DaskStructuredBoostingClassifier(
+        structure, n_estimators=8, early_stopping_rounds=None, client=client, timeout=timeout
+    )
+    return model.fit(X, Y)
+
+
+def test_without_a_client_the_error_says_how_to_make_one():  # first, while there is none
+    with pytest.raises(StructentError, match=r"must be a Dask client .* distributed.Client\("):
+        fit(MONTHS, client=None)
+
+
+def test_an_error_on_one_worker_is_raised_on_the_client(client):
+    def fails():
+        raise OSError("the map of the counties is gone")
+
+    # Whichever worker is heard first: the one that failed, or the one that lost it.
+    with pytest.raises(StructentError, match=r"the map of the counties is gone|died or failed"):
+        fit(sampler_that(fails), client)
+
+
+def test_a_worker_that_dies_while_training_is_an_error_and_the_next_fit_works(client):
+    def fails():
+        os._exit(1)
+
+    with pytest.raises(StructentError, match="died or failed"):
+        fit(sampler_that(fails), client)
+    client.wait_for_workers(2, timeout=60)
+    assert fit(MONTHS, client).best_iteration_ == 7
+
+
+def test_a_worker_that_hangs_is_an_error_after_the_timeout(client):
+    def fails():
+        time.sleep(15)
+
+    with pytest.raises(StructentError, match="within timeout=3 seconds"):
+        fit(sampler_that(fails), client, timeout=3)
+
+
+def test_a_chunk_that_kills_its_workers_is_an_error(client, monkeypatch):
+    @dask.delayed
+    def deadly():
+        os._exit(1)
+
+    monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 0)
+    with pytest.raises(StructentError, match=r"chunk 0 of the maps cannot be had .* KilledWorker"):
+        Cluster.of(client, 60).compute([deadly()], "the maps")
+
+
+def test_a_cluster_without_workers_is_an_error_after_the_timeout():
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=":0") as empty,
+        distributed.Client(empty) as client,
+        pytest.raises(StructentError, match="must have a worker, got none within 1 seconds"),
+    ):
+        Cluster.of(client, 1)

@@ -1,0 +1,405 @@
+"""The test of a structure: by hand on tiny orbits, and on rows that carry a structure."""
+
+import json
+import threading
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_1samp
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from structent import (
+    LabelGraph,
+    Partition,
+    RandomPartition,
+    SpanningTreePartitions,
+    StructuredBoostingClassifier,
+    StructuredLogisticRegression,
+    circular,
+    hierarchy,
+    mix,
+    ordinal,
+    trivial,
+)
+from structent.errors import StructentError
+from structent.studies import partition_gains, structure_test
+from structent.studies.orbit import identity
+
+CIRCLE = circular(range(8), width=2, singleton_weight=0.2)
+LINEAR = StructuredLogisticRegression(tol=1e-3)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Features and labels of eight classes on a circle."""
+    rng = np.random.default_rng(0)
+    labels = np.resize(np.arange(8), 96)
+    angle = 2 * np.pi * labels / 8 + rng.normal(scale=0.6, size=96)
+    return np.column_stack([np.cos(angle), np.sin(angle)]), labels
+
+
+class Losses:
+    """A made-up loss in five folds for each structure, which remembers what it was asked."""
+
+    def __init__(self, first, *others, noise=0.0):
+        self.values, self.noise = iter((first, 9.0, *others)), noise  # 9 without structure
+        self.known, self.asked, self.lock = {}, [], threading.Lock()
+
+    def __call__(self, structure):
+        with self.lock:
+            self.asked.append(structure)
+            loss = self.known.setdefault(identity(structure), next(self.values, 5.0))
+        return loss + self.noise * np.arange(-2, 3)
+
+
+def ask(losses, structure=CIRCLE, **options):
+    return structure_test(losses, None, None, structure, **{"n_jobs": 1, **options})
+
+
+# By hand
+
+
+def test_p_is_exact_on_an_orbit_that_is_tried_in_full():
+    pairs = hierarchy({i: (i // 2,) for i in range(6)})  # 14 other ways to pair six classes
+    losses = Losses(2.0, *[1.0, 1.5, 2.0], *[3.0] * 11)
+    found = ask(losses, pairs, stop_after=None)
+    assert found.orbit_size == 15
+    assert found.p_value == (1 + 3) / (1 + 14)  # two are better, one ties
+    assert found.effect == pytest.approx((1.0 + 1.5 + 2.0 + 33.0) / 14 - 2.0)
+    assert "all were tried: p is exact" in found.notes[0]
+    assert len(losses.asked) == 2 + 14
+
+
+def test_an_orbit_too_small_for_the_level_is_said():
+    found = ask(Losses(1.0, 2.0, 3.0), ordinal(["S", "M", "L"]))
+    assert found.p_value == 1 / 3
+    assert found.finding == "cannot tell"
+    assert found.sentence == (
+        "Whether the structure helps cannot be told at the level 0.05: with 2 scrambled copies p "
+        "can be no lower than 0.333."
+    )
+    assert found.notes[-1] == (
+        "The orbit of the structure is too small for the level 0.05, which takes 19 copies; "
+        "compare it with no structure instead."
+    )
+
+
+def test_too_few_permutations_for_the_level_are_said():
+    found = ask(Losses(1.0), n_permutations=9)
+    assert found.finding == "cannot tell"
+    assert found.notes == ("The level 0.05 takes at least 19 permutations.",)
+
+
+def test_just_enough_permutations_reach_the_level():
+    found = ask(Losses(1.0), n_permutations=19)
+    assert (found.p_value, found.finding) == (0.05, "helps")
+    assert found.sentence.endswith("lower by 4.0000 (4.0000 to 4.0000), p = 0.05.")
+
+
+def test_all_ties_count_against():
+    found = ask(lambda _: [2.0] * 5, n_permutations=9, stop_after=None)
+    assert found.p_value == 1.0
+    assert found.effect == 0.0
+
+
+def test_it_stops_at_the_copy_that_makes_the_answer_clear():
+    losses = Losses(2.0, *[3.0, 1.0, 3.0, 1.0, 1.0, 1.0])
+    found = ask(losses, stop_after=2)
+    assert (found.p_value, found.p.n_drawn, len(found.null)) == (2 / 4, 4, 4)
+    assert found.finding == "no evidence"
+    assert found.notes == (
+        "It was stopped after 4 scrambled copies, when 2 were as good as the structure: p = 2/4.",
+    )
+    assert len(losses.asked) == 2 + 4
+
+
+def test_what_other_threads_did_beyond_the_stop_does_not_count():
+    """Four at a time are trained, and yet the answer is that of one at a time."""
+    values = {}
+
+    def losses(structure):
+        seed = int(identity(structure)[:8], 16)
+        return values.setdefault(identity(structure), np.random.default_rng(seed).normal(size=5))
+
+    alone, together = (ask(losses, stop_after=3, n_jobs=n_jobs) for n_jobs in (1, 4))
+    assert alone.p == together.p
+    np.testing.assert_array_equal(alone.null_losses, together.null_losses)
+
+
+def test_the_direct_question_is_the_corrected_t_test():
+    per_fold = np.array([0.3, 0.1, 0.2, 0.05, 0.25, 0.1, 0.2, 0.15, 0.3, 0.12])
+    trivial_one = identity(trivial(CIRCLE.classes))
+
+    def losses(structure):
+        return per_fold + (0.05 + 0.3 * per_fold[::-1]) * (identity(structure) == trivial_one)
+
+    found = ask(losses, n_permutations=3, n_folds=5)
+    difference = -(0.05 + 0.3 * per_fold[::-1])
+    plain = ttest_1samp(difference, 0, alternative="less")
+    factor = np.sqrt((1 / 10 + 1 / 4) / (1 / 10))  # Nadeau and Bengio: 1/10 becomes 1/10 + 1/4
+    from scipy.stats import t
+
+    assert found.against_none.mean == pytest.approx(difference.mean())
+    assert found.p_value_against_none == pytest.approx(t.cdf(plain.statistic / factor, 9))
+
+
+def test_one_loss_for_all_folds_has_no_interval():
+    found = ask(lambda s: s.singleton_weight, n_permutations=3)
+    assert found.effect_interval == (-np.inf, np.inf)
+    assert np.isnan(found.p_value_against_none)
+
+
+# On rows
+
+
+def test_a_structure_that_the_data_carry_helps_and_a_scrambled_one_does_not(rows):
+    options = {"n_permutations": 19, "n_folds": 3, "n_jobs": 1}
+    true = structure_test(LINEAR, *rows, CIRCLE, **options)
+    assert true.finding == "helps"
+    assert true.loss < true.null.min()
+    wrong = structure_test(LINEAR, *rows, CIRCLE.scramble(np.random.default_rng(1)), **options)
+    assert wrong.finding == "no evidence"
+
+
+def test_the_losses_are_those_of_a_loop_over_the_folds(rows):
+    features, labels = rows
+    groups = np.arange(96) % 3  # whole groups are the folds, whatever their order
+    found = structure_test(
+        LINEAR, features, labels, CIRCLE, groups=groups, n_folds=3, n_permutations=1, n_jobs=1
+    )
+    expected = []
+    for fold in range(3):
+        model = StructuredLogisticRegression(CIRCLE, tol=1e-3)
+        model.fit(features[groups != fold], labels[groups != fold])
+        held_out = labels[groups == fold]
+        proba = model.predict_proba(features[groups == fold])
+        expected.append(log_loss(held_out, proba, labels=range(8)))
+    np.testing.assert_allclose(sorted(found.losses), sorted(expected))
+
+
+def test_a_pipeline_is_given_the_structure_at_its_step(rows):
+    model = make_pipeline(StandardScaler(), LINEAR)
+    found = structure_test(model, *rows, CIRCLE, n_permutations=2, n_folds=3, n_jobs=1)
+    alone = structure_test(
+        LINEAR, StandardScaler().fit_transform(rows[0]), rows[1], CIRCLE, n_permutations=2,
+        n_folds=3, n_jobs=1,
+    )  # fmt: skip
+    np.testing.assert_allclose(found.losses, alone.losses, atol=0.05)
+
+
+def test_a_weight_of_the_singletons_holds_for_all_structures_but_none(rows):
+    model = StructuredLogisticRegression(weights=0.9, tol=1e-3)
+    found = structure_test(model, *rows, CIRCLE, n_permutations=2, n_folds=3, n_jobs=1)
+    same = structure_test(
+        LINEAR, *rows, CIRCLE.with_singleton_weight(0.9), n_permutations=2, n_folds=3, n_jobs=1
+    )
+    np.testing.assert_allclose(found.null_losses, same.null_losses)
+    np.testing.assert_allclose(found.losses_without, same.losses_without)
+
+
+def test_the_graph_of_a_sampler_is_scrambled(rows):
+    cycle = LabelGraph([(i, (i + 1) % 8) for i in range(8)])
+    model = StructuredBoostingClassifier(n_estimators=3, early_stopping_rounds=None, n_jobs=1)
+    found = structure_test(
+        model, *rows, SpanningTreePartitions(cycle, 4, 0.3), n_permutations=3, n_folds=3, n_jobs=1
+    )
+    assert found.null_losses.shape == (3, 3)
+    assert found.orbit_size is None
+
+
+def test_mixes_and_products_of_samplers_can_be_tested(rows):
+    features, labels = rows
+    model = StructuredBoostingClassifier(n_estimators=3, early_stopping_rounds=None, n_jobs=1)
+    asked = {"n_permutations": 3, "n_folds": 3, "n_jobs": 1}
+    path = SpanningTreePartitions(LabelGraph([(i, i + 1) for i in range(3)]), 2, 0.3)
+    cycle = SpanningTreePartitions(LabelGraph([(i, (i + 1) % 8) for i in range(8)]), 4, 0.3)
+    pairs = [divmod(label, 2) for label in labels.tolist()]
+    for structure, of_rows in (
+        (mix([CIRCLE, cycle]), labels),
+        (path.product(ordinal(range(2))), pairs),
+    ):
+        found = structure_test(model, features, of_rows, structure, **asked)
+        assert len({*np.ravel(found.null_losses), *found.losses}) > 6  # other draws, other losses
+
+
+def test_the_same_seed_gives_the_same_answer_whatever_n_jobs(rows):
+    asked = {"n_permutations": 6, "n_folds": 3, "n_repeats": 2, "stop_after": 2, "seed": 3}
+    model = StructuredLogisticRegression(weights="auto", tol=1e-2, max_iter=300)  # draws folds
+    wrong = CIRCLE.scramble(np.random.default_rng(1))
+    first, second = (
+        structure_test(model, *rows, wrong, n_jobs=n_jobs, **asked) for n_jobs in (1, 3)
+    )
+    assert first.p == second.p
+    np.testing.assert_array_equal(first.null_losses, second.null_losses)
+    assert len(first.losses) == 6
+
+
+# Broken off
+
+
+def test_what_was_broken_off_is_taken_up_where_it_was(rows, tmp_path):
+    kept = tmp_path / "losses.jsonl"
+    options = {"n_permutations": 5, "n_folds": 3, "n_jobs": 1, "keep_in": kept}
+
+    def break_off(_what, done, _total):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        structure_test(LINEAR, *rows, CIRCLE, on_progress=break_off, **options)
+    assert len(kept.read_text().splitlines()) == 4  # the structure, none, and two copies
+    with kept.open("a") as file:
+        file.write('{"question": "half a li')
+    told = []
+    found = structure_test(
+        LINEAR, *rows, CIRCLE, on_progress=lambda *step: told.append(step), **options
+    )
+    lines = kept.read_text().splitlines()
+    assert len(lines) == 2 + 5
+    assert all(len(json.loads(line)["losses"]) == 3 for line in lines)
+    assert told[-1] == ("scrambled copies", 5, 5)
+    anew = structure_test(LINEAR, *rows, CIRCLE, **(options | {"keep_in": None}))
+    assert (found.p, found.losses.tolist()) == (anew.p, anew.losses.tolist())
+    np.testing.assert_array_equal(found.null_losses, anew.null_losses)
+
+
+def test_losses_of_other_questions_in_the_file_are_left_alone(rows, tmp_path):
+    features, labels = rows
+    kept = tmp_path / "losses.jsonl"
+    options = {"n_permutations": 2, "n_folds": 3, "n_jobs": 1, "keep_in": kept}
+    structure_test(LINEAR, features, labels, CIRCLE, **options)
+    n_lines = [len(kept.read_text().splitlines())]
+    other_model = StructuredLogisticRegression(tol=1e-3, C=0.5)
+    for model, table in ((other_model, features), (LINEAR, features + 1), (LINEAR, features)):
+        structure_test(model, table, labels, CIRCLE, **options)
+        n_lines.append(len(kept.read_text().splitlines()))
+    assert n_lines == [4, 8, 12, 12]
+
+
+def test_a_file_that_holds_something_else_is_refused(rows, tmp_path):
+    kept = tmp_path / "notes.jsonl"
+    kept.write_text('{"run": 1}\n')
+    with pytest.raises(StructentError, match=r"line 1 of .*must hold the losses of a structure"):
+        structure_test(LINEAR, *rows, CIRCLE, keep_in=kept)
+    with pytest.raises(StructentError, match="keep_in must be a file in a folder that exists"):
+        structure_test(LINEAR, *rows, CIRCLE, keep_in=tmp_path / "no" / "losses.jsonl")
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"estimator": LogisticRegression()}, "one parameter 'structure', or a function"),
+        ({"estimator": StructuredLogisticRegression}, r"write StructuredLogisticRegression\(\)"),
+        (
+            {"estimator": StructuredLogisticRegression(weights=[0.5, 0.2, 0.3])},
+            r"structure\.reweight\(weights\)",
+        ),
+        ({"structure": trivial(range(8))}, "must be a scrambled copy that differs"),
+        ({"structure": "circular"}, "one that can be scrambled.*got str"),
+        ({"structure": circular(range(7))}, "7 is not a class of the structure"),
+        ({"n_permutations": 0}, "n_permutations must be between 1 and"),
+        ({"stop_after": 0}, "stop_after must be between 1 and"),
+        ({"level": 1.5}, "level must be a number between 0 and 1, got 1.5"),
+        ({"level": "low"}, "level must be a number between 0 and 1, got 'low'"),
+        ({"n_folds": 1}, "n_folds must be between 2 and 96"),
+        ({"n_repeats": 0}, "n_repeats must be between 1 and"),
+        ({"n_jobs": 0}, "n_jobs must be between 1 and"),
+        ({"seed": -1}, "seed must be between 0 and"),
+        ({"groups": [1, 2]}, "groups must have one entry for each of the 96 rows"),
+    ],
+)
+def test_bad_input_is_refused_with_the_way_out(rows, changed, message):
+    given = {"estimator": LINEAR, "X": rows[0], "y": rows[1], "structure": CIRCLE}
+    with pytest.raises(StructentError, match=message):
+        structure_test(**(given | changed))
+
+
+@pytest.mark.parametrize(
+    ("losses", "message"),
+    [
+        (lambda _: [1.0, 2.0, 3.0], "one for each of the 5 folds of every repeat"),
+        (lambda _: [np.inf] * 5, "losses must be finite"),
+        (lambda _: None, "losses must be finite"),
+        (lambda s: [1.0] * (5 if s is CIRCLE else 10), "as many losses for every structure"),
+        (lambda _: {}, "fit_and_score must return numbers"),
+    ],
+)
+def test_a_function_must_return_a_loss_for_every_fold(losses, message):
+    with pytest.raises(StructentError, match=message):
+        ask(losses)
+
+
+TREE = hierarchy(
+    {i: (i // 4, i // 2) for i in range(8)}, level_names=["fours", "twos"], weights=[0.2, 0.3, 0.5]
+)
+
+
+def gains_of(losses, structure):
+    return partition_gains(losses, None, None, structure, n_jobs=2)
+
+
+def test_each_partition_and_each_level_of_several_is_left_out():
+    asked = []
+    gains_of(lambda s: asked.append(s) or [1.0] * 5, circular(range(6), width=3))
+    without_one = [(1 - 0.3) / 3, (1 - 0.3) / 3, 0.3]
+    weights = [sorted(structure.weights) for structure in asked[1:]]
+    expected = sorted(np.array(without_one) / sum(without_one))
+    for found in weights[:3]:
+        np.testing.assert_allclose(found, expected)
+    assert [list(found) for found in weights[3:]] == [[1.0]]  # nothing is left but the singletons
+
+
+def test_the_difference_is_paired_over_the_folds_and_below_zero_where_it_helps():
+    folds = np.array([0.0, 0.1, 0.2, 0.3, 0.4])
+
+    def losses(structure):
+        has_twos = any(partition.n_blocks == 4 for partition in structure.partitions)
+        return folds + (0.0 if has_twos else 0.5 + 0.1 * folds)
+
+    fours, twos = gains_of(losses, TREE)
+    assert (fours.level, fours.weight) == ("fours", 0.2)
+    np.testing.assert_allclose(fours.difference.per_fold, 0.0)
+    np.testing.assert_allclose(twos.difference.per_fold, -0.5 - 0.1 * folds)
+    assert twos.difference.is_lower
+    assert twos.partition == TREE.partitions[1]
+
+
+def test_where_nothing_of_weight_is_left_there_is_no_structure():
+    pairs = Partition.from_blocks([["a", "b"], ["c", "d"]])
+    asked = []
+    gains_of(lambda s: asked.append(s) or [1.0] * 5, RandomPartition([pairs]))
+    assert [structure.singleton_weight for structure in asked] == [0.0, 1.0]
+
+
+def test_a_level_of_one_partition_stands_once():
+    assert [gain.name.partition(":")[0] for gain in gains_of(lambda _: [1.0] * 5, TREE)] == [
+        "fours",
+        "twos",
+    ]
+
+
+def test_an_estimator_is_scored_on_the_folds_of_the_test(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = np.resize(np.arange(8), 80)
+    features = np.eye(8)[labels] + rng.normal(size=(80, 8))
+    model = StructuredLogisticRegression(weights=0.4, tol=1e-3)
+    kept = tmp_path / "losses.jsonl"
+    first, second = (
+        partition_gains(model, features, labels, TREE, n_folds=3, n_jobs=n, keep_in=kept)
+        for n in (1, 2)
+    )
+    assert len(kept.read_text().splitlines()) == 3
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one.difference.per_fold, other.difference.per_fold)
+
+
+def test_a_sampler_has_no_partitions_to_leave_out():
+    sampler = SpanningTreePartitions(LabelGraph([(0, 1), (1, 2)]), 2, 0.5)
+    with pytest.raises(StructentError, match="whose partitions can be left out one by one"):
+        gains_of(lambda _: [1.0] * 5, sampler)
