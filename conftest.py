@@ -9,15 +9,15 @@ _TRAIN_NETWORKS = (
     "paired_trial", "small_network", "training", "training_loss",
 )  # fmt: skip
 _NEEDS = (
-    *((name, f"src/structent/losses/{name}*") for name in _FRAMEWORKS),
-    *((name, f"tests/losses/*{name}*") for name in _FRAMEWORKS),
+    *((name, f"src/structent/losses/**/{name}*") for name in _FRAMEWORKS),
+    *((name, f"tests/losses/**/*{name}*") for name in _FRAMEWORKS),
     *(("keras", f"src/structent/experiments/cifar100/{name}.py") for name in _TRAIN_NETWORKS),
     ("sklearn", "src/structent/estimators*"),
     ("sklearn", "tests/estimators*"),
-    ("sklearn", "src/structent/learning*"),
-    ("sklearn", "tests/learning*"),
+    ("sklearn", "src/structent/studies*"),
+    ("sklearn", "tests/studies*"),
     ("dask", "src/structent/estimators/dask*"),
-    ("dask", "tests/estimators/test_dask*"),
+    ("dask", "tests/estimators/dask*"),
 )
 
 collect_ignore_glob = [

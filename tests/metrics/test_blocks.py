@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from structent import Partition, StructureError, trivial
-from structent.metrics import blocks as block_proba
+from structent.metrics import block_proba
 from structent.structure.catalog import months
 from tests.strategies import distributions, partitions
 
