@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from structent._threads import available_threads
 from structent.cli.output import Output
 from structent.experiments import run
 from structent.experiments.kept import Finished, Kept
 from structent.experiments.weather.counties import Counties
 from structent.experiments.weather.months import Months
-from structent.losses.boosters.rounds import available_threads
 from tests.experiments.weather.made_up import TABLE, weather_table, write_weather
 
 COMMAND = Path(sys.executable).parent / "structent"

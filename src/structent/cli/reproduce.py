@@ -12,6 +12,7 @@ import typer
 from rich.markdown import Markdown
 
 from structent._optional import load_optional
+from structent._threads import available_threads
 from structent.cli import options
 from structent.cli.interrupts import no_interrupt_lost
 from structent.cli.output import Output
@@ -22,7 +23,6 @@ from structent.experiments.pages import about, write_page
 from structent.experiments.run import do_runs
 from structent.experiments.weather.counties import Counties
 from structent.experiments.weather.months import Months
-from structent.losses.boosters.rounds import available_threads
 
 _CIFAR100_EXPERIMENTS = ("1A", "1B", "1C", "1D")
 

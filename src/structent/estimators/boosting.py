@@ -14,7 +14,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from structent._checks import checked_fraction, checked_integer
+from structent._checks import checked_fraction
+from structent._threads import checked_n_jobs
 from structent._typing import FloatArray
 from structent.decisions import HedgedPredictions
 from structent.estimators import files
@@ -38,7 +39,6 @@ from structent.estimators.rows import (
 )
 from structent.estimators.training import Settings, Training, recording, round_progress
 from structent.estimators.weights import chosen_structure, weights_of
-from structent.losses.boosters.rounds import available_threads
 
 
 class StructuredBoostingClassifier(
@@ -232,7 +232,7 @@ class StructuredBoostingClassifier(
                     encoder.is_categorical,
                     settings,
                     int(random.randint(2**31 - 1)),
-                    self._n_threads(),
+                    checked_n_jobs(self.n_jobs),
                     recording(scores, show),
                     classes.targets,
                 )
@@ -348,11 +348,6 @@ class StructuredBoostingClassifier(
     def _settings(self) -> Settings:
         return Settings(**{name: getattr(self, name) for name in Settings.__dataclass_fields__})
 
-    def _n_threads(self) -> int:
-        if self.n_jobs is None or self.n_jobs == -1:
-            return available_threads()
-        return checked_integer(self.n_jobs, "n_jobs", at_least=1, at_most=2**15)
-
     def _columns_and_codes(self, X: Any) -> tuple[Columns, FloatTable]:
         X = _validated(self, X, reset=True)
         columns = Columns.of(X)
@@ -386,7 +381,7 @@ class StructuredBoostingClassifier(
 
     def _logits(self, X: Any) -> FloatArray:
         fitted = self._fitted_model()
-        return fitted.logits(_validated(self, X, reset=False), self._n_threads())
+        return fitted.logits(_validated(self, X, reset=False), checked_n_jobs(self.n_jobs))
 
 
 def _validated(estimator: Any, X: Any, *, reset: bool) -> Any:

@@ -14,10 +14,10 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from itertools import islice
 
+from structent._threads import available_threads
 from structent.experiments.experiment import Experiment, Settings, key
 from structent.experiments.kept import Finished, Kept
 from structent.experiments.machine import machine
-from structent.losses.boosters.rounds import available_threads
 from structent.studies.progress import OnProgress
 
 # What the libraries of arrays, trees and networks read when they are loaded.

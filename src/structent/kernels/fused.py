@@ -3,15 +3,14 @@
 Little is done here, and that at once: for a small batch it takes as long as the kernel itself.
 """
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from structent._compiled import kernel
+from structent._threads import thread_pool
 from structent.errors import LabelError
 from structent.kernels import cpu
 from structent.kernels.coarse import CoarseLayouts, weights_of_sets
@@ -119,10 +118,9 @@ def _visit(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
     n_parts = min(n_threads, logits.size // _WORTH_A_THREAD)
     if n_parts <= 1:
         return cpu.visit_rows(*arguments, 0, n_rows)
-    # The kernel releases the interpreter's lock. Threads of our own rather than Numba's, whose
-    # pools abort the process when two Python threads or a fork meet in them.
+    # The kernel releases the interpreter's lock.
     bounds = np.linspace(0, n_rows, n_parts + 1).astype(int).tolist()
-    pool = _threads(n_parts - 1, os.getpid())
+    pool = thread_pool(n_parts - 1)
     others = [
         pool.submit(cpu.visit_rows, *arguments, *bounds[p : p + 2]) for p in range(1, n_parts)
     ]
@@ -165,11 +163,6 @@ def _visit_with_sets(  # noqa: PLR0913, PLR0917  plain arrays, not an object of 
             if out.size:
                 out.reshape(shape)[at] = own.reshape(taken.shape)
     return total
-
-
-@lru_cache(maxsize=4)
-def _threads(n_threads: int, process: int) -> ThreadPoolExecutor:  # noqa: ARG001  a fork has none
-    return ThreadPoolExecutor(n_threads, thread_name_prefix="structent")
 
 
 @kernel

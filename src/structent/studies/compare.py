@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from structent._checks import checked_integer
+from structent._threads import checked_n_jobs
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.estimators.classes import Classes, Structure, checked_labels, checked_structure
-from structent.losses.boosters.rounds import available_threads
 from structent.structure import trivial
 from structent.structure.labels import class_indices
 from structent.studies.arms import Asked, Contest, FoldScores, Rows, Scored, run_fold, structure_of
@@ -125,12 +125,11 @@ def compare(  # noqa: PLR0913  a question has many sides
     rows = checked_rows(features, labels, groups, until_learned, allow_blocks=allow_blocks)
     if metric not in ("log loss", "accuracy"):
         raise StructentError(f"metric must be 'log loss' or 'accuracy', got {metric!r}")
-    workers = available_threads() if n_jobs is None else n_jobs
+    workers = checked_n_jobs(n_jobs)
     checked_integer(n_folds, "n_folds", at_least=FEWEST_FOLDS, at_most=len(rows.labels))
     checked_integer(n_repeats, "n_repeats", at_least=1, at_most=1000)
     checked_integer(n_copies, "n_copies", at_least=1, at_most=1000)
     checked_integer(seed, "seed", at_least=0, at_most=2**32 - 1)
-    checked_integer(workers, "n_jobs", at_least=1, at_most=1024)
     _check_budget(budget)
     if estimator is None:
         estimator = StructuredBoostingClassifier(learning_rate=0.1, random_state=seed, n_jobs=1)

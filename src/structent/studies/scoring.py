@@ -17,9 +17,9 @@ from sklearn.base import clone
 
 from structent._checks import checked_integer
 from structent._files import JsonLines
+from structent._threads import checked_n_jobs
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
-from structent.losses.boosters.rounds import available_threads
 from structent.metrics import structured_log_loss
 from structent.structure import RandomPartition, trivial
 from structent.studies.arms import Rows
@@ -92,8 +92,7 @@ def scoring_of(  # noqa: PLR0913  a question has many sides
     keep_in: str | os.PathLike[str] | None,
 ) -> Scoring:
     """Return how the structures of a test are scored, all that was given checked."""
-    workers = available_threads() if n_jobs is None else n_jobs
-    checked_integer(workers, "n_jobs", at_least=1, at_most=1024)
+    workers = checked_n_jobs(n_jobs)
     checked_integer(seed, "seed", at_least=0, at_most=2**32 - 1)
     path = None if keep_in is None else Path(keep_in)
     if path is not None and not path.parent.is_dir():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from structent._threads import available_threads
 from structent.errors import LabelError, StructureError
 from structent.kernels import fused
 from structent.kernels.coarse import CoarseLayouts
@@ -196,10 +196,3 @@ def _compiled(
 ) -> tuple[Layout, CoarseLayouts | None]:
     layout = Layout.of(structure)
     return layout, CoarseLayouts.of(layout, sets) if sets else None
-
-
-def available_threads() -> int:
-    """Return how many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
