@@ -5,10 +5,16 @@ export NO_MKDOCS_2_WARNING := 1
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: test check demo bench structureboost docs format clean
+.PHONY: test test-all check demo bench structureboost docs format clean
+
+# A file's tests stay in one process, because they share what they set up.
+PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest
+	$(PYTEST) -m "not slow" $(ARGS)
+
+test-all: $(INSTALLED)
+	$(PYTEST) $(ARGS)
 
 check: $(INSTALLED)
 	$(BIN)/ruff format --check .
