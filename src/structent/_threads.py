@@ -1,8 +1,10 @@
 """Processors and threads: how many there are, how many to use, and a pool of our own."""
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from typing import Any
 
 from structent._checks import checked_integer
 
@@ -33,3 +35,25 @@ def thread_pool(n_threads: int) -> ThreadPoolExecutor:
 @lru_cache(maxsize=4)
 def _pool_of_process(n_threads: int, process: int) -> ThreadPoolExecutor:  # noqa: ARG001  a fork has none
     return ThreadPoolExecutor(n_threads, thread_name_prefix="structent")
+
+
+def in_parts(
+    function: Callable[..., None], n: int, n_threads: int, *arguments: Any, least: int = 1
+) -> None:
+    """Call ``function(first, last, *arguments)`` on parts of ``range(n)``, each in a thread.
+
+    The function must release the interpreter's lock. A part is of ``least`` or more.
+    """
+    n_parts = max(1, min(n_threads, n // max(least, 1)))
+    if n_parts == 1:
+        function(0, n, *arguments)
+        return
+    bounds = [n * part // n_parts for part in range(n_parts + 1)]
+    pool = thread_pool(n_parts - 1)
+    others = [
+        pool.submit(function, bounds[part], bounds[part + 1], *arguments)
+        for part in range(1, n_parts)
+    ]
+    function(*bounds[:2], *arguments)
+    for other in others:
+        other.result()

@@ -89,19 +89,22 @@ def gradient_and_curvature(  # noqa: PLR0913  plain arrays, not an object of the
     *,
     curvature: str,
     gradient: Array,
-    hessian: Array,
+    hessian: Array | None,
     losses: Array,
     n_threads: int = 1,
     coarse: CoarseLayouts | None = None,
 ) -> None:
     """Write gradient and curvature of each row for a booster, (n, classes) each, and its loss.
 
-    Labels from ``n_classes`` on mean the sets of ``coarse``.
+    Without a ``hessian`` no curvature is written. Labels from ``n_classes`` on mean the sets of ``coarse``.
     """
     visit = _visit if coarse is None else partial(_visit_with_sets, coarse)
     visit(
         logits, labels, row_weights, 1.0, layout, losses,
-        gradient.reshape(-1), hessian.reshape(-1), CURVATURES[curvature], n_threads,
+        gradient.reshape(-1),
+        _NONE[gradient.dtype] if hessian is None else hessian.reshape(-1),
+        cpu.NO_CURVATURE if hessian is None else CURVATURES[curvature],
+        n_threads,
     )  # fmt: skip
 
 

@@ -1,0 +1,1 @@
+"""Boosted trees with a vector of values in every leaf: plain arrays in, plain arrays out."""

@@ -1,0 +1,179 @@
+"""Values as bins: at most 255 for each column, and one more for missing values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structent._compiled import kernel
+from structent._threads import in_parts
+from structent._typing import IndexArray
+from structent.errors import StructentError
+
+Table: TypeAlias = NDArray[np.float32]
+BinTable: TypeAlias = NDArray[np.uint8]
+
+MOST_BINS = 255  # a bin is a byte, and the missing values need one
+_ROWS_FOR_QUANTILES = 200_000  # more rows would not move a quantile by a bin
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """How the values of each column become bins.
+
+    A number x is in the bin ``b`` with ``edges[b - 1] < x <= edges[b]``. A category is in the bin
+    of its code; where there are more categories than bins, the rarest share the last bin. A missing
+    value is in the bin after the last.
+
+    Attributes
+    ----------
+    edges
+        The upper edges of all bins but the last, ascending; of a column of categories none.
+    bin_of_category
+        The bin of each category; of a column of numbers none.
+
+    Examples
+    --------
+    >>> bins = Bins.of(np.array([[1.0], [2.0], [4.0]], dtype=np.float32))
+    >>> bins.edges[0].tolist()
+    [1.5, 3.0]
+    >>> bins.table(np.array([[0.0], [3.0], [9.0], [np.nan]], dtype=np.float32)).tolist()
+    [[0], [1], [2], [3]]
+    """
+
+    edges: tuple[Table, ...]
+    bin_of_category: tuple[BinTable, ...]
+
+    @classmethod
+    def of(
+        cls,
+        features: Table,
+        is_categorical: Sequence[bool] | None = None,
+        max_bins: int = MOST_BINS,
+        rng: np.random.Generator | None = None,
+    ) -> Bins:
+        """Return the bins of a table, (n, columns): quantiles, or every value where they are few.
+
+        Of many rows a sample that ``rng`` draws decides where the quantiles are.
+        """
+        if not 2 <= max_bins <= MOST_BINS:
+            raise StructentError(f"max_bins must be between 2 and {MOST_BINS}, got {max_bins}")
+        categorical = is_categorical or (False,) * features.shape[1]
+        sample = features
+        if len(features) > _ROWS_FOR_QUANTILES:
+            rng = rng or np.random.default_rng(0)
+            sample = features[rng.integers(len(features), size=_ROWS_FOR_QUANTILES)]
+        none_of_edges, none_of_categories = np.empty(0, np.float32), np.empty(0, np.uint8)
+        return cls(
+            tuple(
+                none_of_edges if of_categories else _edges(sample[:, column], max_bins)
+                for column, of_categories in enumerate(categorical)
+            ),
+            tuple(
+                _bins_of_categories(features[:, column], max_bins)
+                if of_categories
+                else none_of_categories
+                for column, of_categories in enumerate(categorical)
+            ),
+        )
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns there are."""
+        return len(self.edges)
+
+    @cached_property
+    def is_categorical(self) -> NDArray[np.bool_]:
+        """Whether each column holds categories, (columns,)."""
+        return np.array([len(of_category) > 0 for of_category in self.bin_of_category])
+
+    @cached_property
+    def n_bins(self) -> IndexArray:
+        """The bins of each column without that of missing values, which is the next, (columns,)."""
+        return np.array(
+            [
+                int(of_category.max()) + 1 if len(of_category) else len(edges) + 1
+                for edges, of_category in zip(self.edges, self.bin_of_category, strict=True)
+            ],
+            dtype=np.int64,
+        )
+
+    def table(self, features: Table, n_threads: int = 1) -> BinTable:
+        """Return the bin of each value, (n, columns)."""
+        features = np.ascontiguousarray(features, dtype=np.float32)
+        binned = np.empty(features.shape, dtype=np.uint8)
+        sizes = [len(edges) for edges in self.edges]
+        n_categories = [len(of_category) for of_category in self.bin_of_category]
+        in_parts(
+            _write_bins,
+            len(features),
+            n_threads,
+            features,
+            np.concatenate([*self.edges, np.empty(0, np.float32)]),
+            np.cumsum([0, *sizes]),
+            np.concatenate([*self.bin_of_category, np.empty(0, np.uint8)]),
+            np.cumsum([0, *n_categories]),
+            self.n_bins,
+            binned,
+        )
+        return binned
+
+
+def _edges(values: Table, max_bins: int) -> Table:
+    """Return the edges halfway between neighbouring values, at most one at every quantile."""
+    distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+    if len(distinct) <= max_bins:
+        below = np.arange(len(distinct) - 1)
+    else:
+        up_to = np.cumsum(counts)
+        wanted = np.arange(1, max_bins) * (up_to[-1] / max_bins)
+        below = np.unique(np.searchsorted(up_to, wanted))
+        below = below[below < len(distinct) - 1]
+    lower, upper = distinct[below], distinct[below + 1]
+    middle = lower + (upper - lower) / 2
+    # Of neighbouring floats the middle is one of the two; it must not be the upper one.
+    edges: Table = np.where(middle < upper, middle, lower).astype(np.float32)
+    return edges
+
+
+def _bins_of_categories(codes: Table, max_bins: int) -> BinTable:
+    """Return the bin of each category: the most frequent have bins of their own."""
+    known = codes[~np.isnan(codes)].astype(np.int64)
+    counts = np.bincount(known, minlength=1)
+    rank = np.empty(len(counts), dtype=np.int64)
+    rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
+    in_order = rank if len(counts) > max_bins else np.arange(len(counts))
+    return np.minimum(in_order, max_bins - 1).astype(np.uint8)
+
+
+@kernel
+def _write_bins(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
+    first: int, last: int, features: Any, edges: Any, first_edge: Any, bin_of_category: Any,
+    first_category: Any, n_bins: Any, binned: Any,
+) -> None:  # fmt: skip
+    """Write the bins of the rows first to last - 1."""
+    for i in range(first, last):
+        for j in range(features.shape[1]):
+            x = features[i, j]
+            low, high = first_edge[j], first_edge[j + 1]
+            begin, end = first_category[j], first_category[j + 1]
+            if end > begin:
+                code = np.int64(x) if 0 <= x < end - begin else np.int64(-1)  # NaN is not
+                binned[i, j] = bin_of_category[begin + code] if code >= 0 else n_bins[j]
+                continue
+            if x != x:  # NaN  # noqa: PLR0124
+                binned[i, j] = n_bins[j]
+                continue
+            start = low
+            while low < high:
+                middle = (low + high) // 2
+                if edges[middle] < x:
+                    low = middle + 1
+                else:
+                    high = middle
+            binned[i, j] = low - start

@@ -1,0 +1,319 @@
+"""Boosting: round after round a tree on the gradient of the structured loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structent._compiled import kernel
+from structent._threads import in_parts
+from structent._typing import FloatArray, IndexArray, IntArray
+from structent.kernels import fused
+from structent.kernels.coarse import CoarseLayouts
+from structent.kernels.layout import Layout
+from structent.trees import sketch
+from structent.trees.forest import Forest
+from structent.trees.growing import BinnedTable, Limits, Nodes, Room, RowArray, grow_tree
+
+Margins: TypeAlias = NDArray[np.float32]
+
+_BLOCK = 2048  # rows that are summed by themselves, whatever the number of threads
+_WORTH_A_THREAD = 50_000  # numbers
+
+
+class Rows(NamedTuple):
+    """Rows to learn from, or to be judged by.
+
+    Attributes
+    ----------
+    table
+        Their bins, (n, columns).
+    labels
+        Their classes, and from the number of classes on their sets of classes, (n,).
+    weights
+        Their weights, (n,).
+    """
+
+    table: BinnedTable
+    labels: IndexArray
+    weights: NDArray[np.float32]
+
+
+class Loss(NamedTuple):
+    """The loss of a round: that of its structure, and of the sets of classes among the labels."""
+
+    layout: Layout
+    sets: CoarseLayouts | None = None
+
+
+@dataclass(frozen=True)
+class Boosting:
+    """How to boost.
+
+    Attributes
+    ----------
+    n_rounds, learning_rate
+        The most trees, and the factor of their values.
+    limits
+        Where a tree ends.
+    subsample, colsample
+        The share of the rows, and of the columns, that each tree sees.
+    curvature
+        What stands for the second derivative: "gradient", "bound" or "fisher".
+    split_search
+        What splits are searched on: "full", "structured" or "sketch".
+    early_stopping_rounds
+        Boosting ends after so many rounds without a better validation loss; None for never.
+    seed
+        Decides all that is random.
+    n_threads
+        How many threads to use; the trees do not depend on it.
+    """
+
+    n_rounds: int
+    learning_rate: float
+    limits: Limits
+    subsample: float = 1.0
+    colsample: float = 1.0
+    curvature: str = "gradient"
+    split_search: str = "full"
+    early_stopping_rounds: int | None = None
+    seed: int = 0
+    n_threads: int = 1
+
+
+def boost(
+    rows: Rows,
+    start: FloatArray,
+    loss_of_round: Callable[[int], Loss],
+    how: Boosting,
+    *,
+    validation: Rows | None = None,
+    plain: Loss | None = None,
+    blocks_of_round: Callable[[int], IntArray | None] = lambda _: None,
+    on_round: Callable[[int, float | None], None] = lambda _round, _loss: None,
+) -> Boosted:
+    """Return the trees of all rounds, up to the best one where that is looked for.
+
+    Parameters
+    ----------
+    rows
+        What to learn from.
+    start
+        The logits before the first tree, (classes,).
+    loss_of_round
+        Gives the loss of each round.
+    how
+        How to boost.
+    validation, plain
+        The rows whose mean loss ``plain`` is taken after every round.
+    blocks_of_round
+        Gives the block of each class in the partition that the splits of a round are searched on,
+        for the structured search.
+    on_round
+        Called after every round with its number and its validation loss.
+    """
+    under_way = Booster(rows, start, how)
+    judge = None if validation is None or plain is None else _Judge(validation, start, plain, how)
+    while under_way.n_trees < how.n_rounds:
+        number = under_way.n_trees
+        tree = under_way.add_tree(loss_of_round(number), blocks_of_round(number))
+        loss = None if judge is None else judge.loss_with(tree)
+        on_round(number, loss)
+        if judge is not None and judge.has_turned(how.early_stopping_rounds):
+            break
+    losses = () if judge is None else tuple(judge.losses)
+    stops = losses and how.early_stopping_rounds is not None
+    n_kept = int(np.argmin(losses)) + 1 if stops else under_way.n_trees
+    return Boosted(Forest.joined(under_way.trees[:n_kept]), losses)
+
+
+class Boosted(NamedTuple):
+    """The trees, and the validation loss after every round that was done."""
+
+    forest: Forest
+    losses: tuple[float, ...]
+
+
+class Booster:
+    """Boosting under way: the trees so far, and the logits that they give to the rows."""
+
+    def __init__(self, rows: Rows, start: FloatArray, how: Boosting) -> None:
+        self._rows, self._how = rows, how
+        self._margins = _margins(start, len(rows.labels))
+        self._gradient = np.empty_like(self._margins)
+        # The magnitude of the gradient is taken where it is needed.
+        has_hessian = how.curvature != "gradient"
+        self._hessian = np.empty(self._margins.shape if has_hessian else (0, 0), np.float32)
+        self._losses = np.empty(len(rows.labels), np.float32)
+        self._statistics = np.empty((0, 0, 0), np.float32)
+        self._room = Room()
+        self.trees: list[Forest] = []
+
+    @property
+    def n_trees(self) -> int:
+        """How many trees there are."""
+        return len(self.trees)
+
+    def add_tree(self, loss: Loss, blocks: IntArray | None = None) -> Forest:
+        """Grow the next tree, and add its values to the logits of all rows."""
+        how = self._how
+        rng = np.random.default_rng((how.seed, self.n_trees))
+        fused.gradient_and_curvature(
+            self._margins, self._rows.labels, self._rows.weights, loss.layout,
+            curvature=how.curvature, gradient=self._gradient,
+            hessian=self._hessian if self._hessian.size else None,
+            losses=self._losses, n_threads=how.n_threads, coarse=loss.sets,
+        )  # fmt: skip
+        seen, others = _sampled_rows(len(self._rows.labels), how.subsample, rng)
+        table, columns = _sampled_columns(self._rows.table, how.colsample, rng)
+        self._write_statistics(blocks, rng)
+        nodes = grow_tree(table, self._statistics, seen, how.limits, self._room, how.n_threads)
+        leaves = np.flatnonzero(nodes.left == 0)
+        tree = Forest.of_tree(nodes, leaves, self._leaf_values(nodes, leaves, seen), columns)
+        if len(others):
+            margins = self._margins[others]
+            tree.add_to(margins, self._rows.table.bins[others], how.n_threads)
+            self._margins[others] = margins
+        self.trees.append(tree)
+        return tree
+
+    def _write_statistics(self, blocks: IntArray | None, rng: np.random.Generator) -> None:
+        n_rows, n_classes = self._gradient.shape
+        if self._how.split_search == "sketch":
+            shape = sketch.narrow_shape(n_rows)
+        else:
+            shape = sketch.wide_shape(n_rows, n_classes if blocks is None else blocks.max() + 1)
+        if self._statistics.shape != shape:
+            self._statistics = np.empty(shape, np.float32)
+        given = (self._gradient, self._hessian)
+        written = (self._statistics, self._how.n_threads)
+        if self._how.split_search == "sketch":
+            sketch.write_projection(*given, sketch.random_projection(n_classes, rng), *written)
+        elif blocks is not None:
+            sketch.write_blocks(*given, blocks, *written)
+        else:
+            sketch.write_full(*given, *written)
+
+    def _leaf_values(self, nodes: Nodes, leaves: IndexArray, seen: RowArray) -> NDArray[np.float32]:
+        """Return the values of each leaf, (leaves, classes), and add them to its rows."""
+        how, n_classes = self._how, self._margins.shape[1]
+        first, last, leaf = _blocks_of_rows(nodes.begin[leaves], nodes.end[leaves])
+        n_threads = min(how.n_threads, len(seen) * n_classes // _WORTH_A_THREAD)
+        sums = np.empty((len(first), 2, n_classes), np.float32)
+        in_parts(
+            _sum_gradients, len(first), n_threads, first, last, seen, self._gradient,
+            self._hessian, sums,
+        )  # fmt: skip
+        totals = np.zeros((len(leaves), 2, n_classes))
+        np.add.at(totals, leaf, sums)
+        gradient, curvature = totals[:, 0], totals[:, 1] + how.limits.reg_lambda
+        values = (-how.learning_rate * gradient / curvature).astype(np.float32)
+        in_parts(_add_to_rows, len(first), n_threads, first, last, leaf, seen, values,
+                 self._margins)  # fmt: skip
+        return values
+
+
+class _Judge:
+    """The mean loss of validation rows, as trees are added."""
+
+    def __init__(self, rows: Rows, start: FloatArray, loss: Loss, how: Boosting) -> None:
+        self._rows, self._loss, self._n_threads = rows, loss, how.n_threads
+        self._margins = _margins(start, len(rows.labels))
+        self.losses: list[float] = []
+
+    def loss_with(self, tree: Forest) -> float:
+        """Return the mean loss with one more tree."""
+        tree.add_to(self._margins, self._rows.table.bins, self._n_threads)
+        losses = fused.loss_and_gradient(
+            self._margins, self._rows.labels, self._loss.layout, gradient=None,
+            n_threads=self._n_threads, coarse=self._loss.sets,
+        )  # fmt: skip
+        self.losses.append(float(np.average(losses.rows, weights=self._rows.weights)))
+        return self.losses[-1]
+
+    def has_turned(self, patience: int | None) -> bool:
+        """Whether the loss has not become better for so many rounds."""
+        since_best = len(self.losses) - 1 - int(np.argmin(self.losses))
+        return patience is not None and since_best >= patience
+
+
+def _margins(start: FloatArray, n_rows: int) -> Margins:
+    return np.tile(start.astype(np.float32), (n_rows, 1))
+
+
+def _sampled_rows(
+    n_rows: int, share: float, rng: np.random.Generator
+) -> tuple[RowArray, IndexArray]:
+    """Return the rows that a tree sees, at least one, and the others."""
+    if share >= 1:
+        return np.arange(n_rows, dtype=np.int32), np.empty(0, np.int64)
+    is_seen = rng.random(n_rows) < share
+    is_seen[rng.integers(n_rows)] = True
+    return np.flatnonzero(is_seen).astype(np.int32), np.flatnonzero(~is_seen)
+
+
+def _sampled_columns(
+    table: BinnedTable, share: float, rng: np.random.Generator
+) -> tuple[BinnedTable, IndexArray]:
+    """Return the table of the columns that a tree sees, and which these are."""
+    n_columns = table.bins.shape[1]
+    n_seen = max(1, round(share * n_columns))
+    if n_seen == n_columns:
+        return table, np.arange(n_columns)
+    seen = np.sort(rng.permutation(n_columns)[:n_seen])
+    return table.take(seen), seen
+
+
+def _blocks_of_rows(
+    begin: IndexArray, end: IndexArray
+) -> tuple[IndexArray, IndexArray, IndexArray]:
+    """Return the first row, the end and the leaf of blocks of rows that share a leaf.
+
+    Rows are summed block by block, so that neither the number of threads nor that of the rows
+    shows in the rounding.
+    """
+    n_blocks = np.maximum(1, -(-(end - begin) // _BLOCK))
+    leaf = np.repeat(np.arange(len(begin)), n_blocks)
+    number = np.arange(len(leaf)) - np.repeat(np.cumsum(n_blocks) - n_blocks, n_blocks)
+    first = begin[leaf] + number * _BLOCK
+    return first, np.minimum(first + _BLOCK, end[leaf]), leaf
+
+
+@kernel
+def _sum_gradients(
+    from_: int, to: int, first: Any, last: Any, rows: Any, gradient: Any, hessian: Any, sums: Any
+) -> None:
+    """Write the sums of gradient and curvature over each of the blocks from_ to to - 1."""
+    n_classes = gradient.shape[1]
+    for block in range(from_, to):
+        g, h = sums[block, 0], sums[block, 1]
+        g[:], h[:] = 0, 0
+        for r in range(first[block], last[block]):
+            of_row = gradient[rows[r]]
+            if hessian.size:
+                curvature = hessian[rows[r]]
+                for c in range(n_classes):
+                    g[c] += of_row[c]
+                    h[c] += curvature[c]
+            else:
+                for c in range(n_classes):
+                    g[c] += of_row[c]
+                    h[c] += abs(of_row[c])
+
+
+@kernel
+def _add_to_rows(
+    from_: int, to: int, first: Any, last: Any, leaf: Any, rows: Any, values: Any, margins: Any
+) -> None:
+    """Add the values of their leaf to the logits of the rows in the blocks from_ to to - 1."""
+    for block in range(from_, to):
+        value = values[leaf[block]]
+        for r in range(first[block], last[block]):
+            of_row = margins[rows[r]]
+            for c in range(value.size):
+                of_row[c] += value[c]

@@ -1,0 +1,214 @@
+"""Grown trees as frozen arrays: they predict, say what each column gained, and become bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structent._compiled import inlined, kernel
+from structent._threads import in_parts
+from structent._typing import FloatArray, IndexArray
+from structent.errors import StructentError
+from structent.trees.bins import BinTable
+from structent.trees.growing import Nodes
+
+_TILE = 64  # rows whose logits stay in the nearest cache over all trees
+_LEAST_ROWS = 1024  # for a thread
+_DTYPES = {
+    "first_node": "<i8", "column": "<i4", "child": "<i4", "goes_left": "<u8", "gain": "<f4",
+    "values": "<f4",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Trees that are added up, each with a vector of values in every leaf.
+
+    Attributes
+    ----------
+    first_node
+        The first node of each tree, its root, and the number of all nodes, (trees + 1,).
+    column
+        The column that each node is split by, -1 for a leaf, (nodes,).
+    child
+        The left child of each node, counted from the root of its tree; the right one is the next.
+        Of a leaf its line in ``values``.
+    goes_left
+        Which bins of the column go left, as 256 bits, (nodes, 4).
+    gain
+        What each split gained, (nodes,).
+    values
+        The values of each leaf, (leaves, classes).
+    """
+
+    first_node: IndexArray
+    column: NDArray[np.int32]
+    child: NDArray[np.int32]
+    goes_left: NDArray[np.uint64]
+    gain: NDArray[np.float32]
+    values: NDArray[np.float32]
+
+    @classmethod
+    def of_tree(
+        cls, nodes: Nodes, leaves: IndexArray, values: NDArray[np.float32], columns: IndexArray
+    ) -> Forest:
+        """Return a tree that was grown on some columns, with the values of each of its leaves."""
+        column = columns[nodes.column].astype(np.int32)
+        child = nodes.left.astype(np.int32)
+        gain = nodes.gain.copy()
+        column[leaves], child[leaves], gain[leaves] = -1, np.arange(len(leaves)), 0
+        bits = np.packbits(nodes.goes_left, axis=1, bitorder="little").view("<u8")
+        return cls(np.array([0, len(column)]), column, child, bits, gain, values)
+
+    @classmethod
+    def joined(cls, forests: Sequence[Forest]) -> Forest:
+        """Return the trees of several forests as one."""
+        n_nodes = np.cumsum([0, *(forest.first_node[-1] for forest in forests)])
+        n_leaves = np.cumsum([0, *(len(forest.values) for forest in forests)])
+        return cls(
+            np.concatenate(
+                [[0], *(f.first_node[1:] + n for f, n in zip(forests, n_nodes, strict=False))]
+            ),
+            np.concatenate([forest.column for forest in forests]),
+            np.concatenate(
+                [
+                    np.where(forest.column < 0, forest.child + before, forest.child)
+                    for forest, before in zip(forests, n_leaves, strict=False)
+                ]
+            ).astype(np.int32),
+            np.concatenate([forest.goes_left for forest in forests]),
+            np.concatenate([forest.gain for forest in forests]),
+            np.concatenate([forest.values for forest in forests]),
+        )
+
+    @property
+    def n_trees(self) -> int:
+        """How many trees there are."""
+        return len(self.first_node) - 1
+
+    def add_to(self, margins: NDArray[np.float32], bins: BinTable, n_threads: int = 1) -> None:
+        """Add the values of all trees to the logits of each row, (n, classes)."""
+        in_parts(
+            _add_values, len(bins), n_threads, self.first_node, self.column, self.child,
+            self.goes_left.reshape(-1), self.values.reshape(-1), bins.reshape(-1), bins.shape[1],
+            margins.shape[1], margins.reshape(-1), least=_LEAST_ROWS,
+        )  # fmt: skip
+
+    def gains(self, n_columns: int) -> FloatArray:
+        """Return how much all splits of each column gained, (columns,)."""
+        is_split = self.column >= 0
+        gains: FloatArray = np.zeros(n_columns)
+        np.add.at(gains, self.column[is_split], self.gain[is_split].astype(np.float64))
+        return gains
+
+    def to_bytes(self) -> bytes:
+        """Return the arrays one after the other, behind a line of JSON with their shapes."""
+        arrays = {name: getattr(self, name).astype(kind) for name, kind in _DTYPES.items()}
+        header = json.dumps({name: array.shape for name, array in arrays.items()})
+        return b"".join([header.encode(), b"\n", *(array.tobytes() for array in arrays.values())])
+
+    @classmethod
+    def from_bytes(cls, content: bytes, n_columns: int, n_classes: int) -> Forest:
+        """Return the forest that :meth:`to_bytes` wrote, if every index in it is in range."""
+        forest = cls(**_arrays(content))
+        _check_shapes(forest, n_classes)
+        _check_indices(forest, n_columns)
+        return forest
+
+
+def _arrays(content: bytes) -> dict[str, NDArray[Any]]:
+    line, _, rest = content.partition(b"\n")
+    try:
+        shapes = json.loads(line)
+        sizes = {name: [int(length) for length in shapes[name]] for name in _DTYPES}
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise _damaged("its header is no JSON object of shapes") from None
+    arrays, at = {}, 0
+    for name, kind in _DTYPES.items():
+        shape = sizes[name]
+        n_bytes = np.dtype(kind).itemsize
+        for length in shape:  # Python's own integers: they do not overflow
+            n_bytes *= length
+        if min(shape, default=0) < 0 or n_bytes > len(rest) - at:
+            raise _damaged(f"the array {name!r} is longer than the file")
+        arrays[name] = np.frombuffer(rest[at : at + n_bytes], dtype=kind).reshape(shape)
+        at += n_bytes
+    if at != len(rest):
+        raise _damaged(f"it has {len(rest) - at} bytes too many")
+    return arrays
+
+
+def _check_shapes(forest: Forest, n_classes: int) -> None:
+    n_nodes = len(forest.column)
+    shapes_fit = (
+        forest.first_node.ndim == forest.column.ndim == 1
+        and len(forest.first_node) >= 1
+        and forest.child.shape == forest.gain.shape == (n_nodes,)
+        and forest.goes_left.shape == (n_nodes, 4)
+        and forest.values.ndim == 2
+        and forest.values.shape[1] == n_classes
+    )
+    if not shapes_fit:
+        raise _damaged("the shapes of its arrays do not belong together")
+
+
+def _check_indices(forest: Forest, n_columns: int) -> None:
+    """Refuse a tree that could be walked out of its arrays, or for ever.
+
+    Children come after their parents, so that every walk ends.
+    """
+    first, n_nodes = forest.first_node, len(forest.column)
+    if first[0] != 0 or first[-1] != n_nodes or (np.diff(first) < 1).any():
+        raise _damaged("its trees do not follow one another")
+    if ((forest.column < -1) | (forest.column >= n_columns)).any():
+        raise _damaged(f"it splits by a column that is not one of the {n_columns}")
+    is_leaf = forest.column < 0
+    lines = forest.child[is_leaf]
+    if ((lines < 0) | (lines >= len(forest.values))).any():
+        raise _damaged("a leaf has no values")
+    size, root = np.diff(first), np.repeat(first[:-1], np.diff(first))
+    place = np.arange(n_nodes) - root  # within the tree
+    is_after = (forest.child > place) & (forest.child + 1 < np.repeat(size, size))
+    if not is_after[~is_leaf].all():
+        raise _damaged("a node's children are not behind it in its tree")
+    if not (np.isfinite(forest.values).all() and np.isfinite(forest.gain).all()):
+        raise _damaged("a number in it is not finite")
+
+
+def _damaged(why: str) -> StructentError:
+    return StructentError(f"the trees in the file are damaged: {why}; save the model again")
+
+
+@kernel
+def _add_values(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
+    first: int, last: int, first_node: Any, column: Any, child: Any, goes_left: Any, values: Any,
+    bins: Any, n_columns: int, n_classes: int, margins: Any,
+) -> None:  # fmt: skip
+    """Add the values of all trees to the logits of the rows first to last - 1."""
+    for tile in range(first, last, _TILE):
+        for tree in range(first_node.size - 1):
+            for i in range(tile, min(tile + _TILE, last)):
+                leaf = _leaf_of(first_node[tree], column, child, goes_left, bins, i * n_columns)
+                _add(values, leaf * n_classes, margins, i * n_classes, n_classes)
+
+
+@inlined
+def _leaf_of(root: int, column: Any, child: Any, goes_left: Any, bins: Any, at: int) -> Any:
+    node = root
+    while column[node] >= 0:
+        b = np.uint64(bins[at + column[node]])
+        bits = goes_left[4 * node + np.int64(b >> np.uint64(6))]
+        is_left = (bits >> (b & np.uint64(63))) & np.uint64(1)
+        node = root + child[node] + np.int64(np.uint64(1) - is_left)
+    return np.int64(child[node])
+
+
+@inlined
+def _add(values: Any, at: int, margins: Any, to: int, n: int) -> None:
+    for c in range(n):
+        margins[to + c] += values[at + c]

@@ -1,0 +1,248 @@
+"""The best split of a node: every bin of every column is tried as a border.
+
+With G the sum of the gradient of a child's rows and H that of their curvature, a split is worth
+
+    sum_c  G_left,c^2 / (H_left,c + lambda)  +  G_right,c^2 / (H_right,c + lambda)
+
+over what the same sum is without it. The statistics of a row are either wide, gradient and
+curvature of 16 classes (in as many chunks as needed), or narrow: 15 projections of the gradient,
+which share the one curvature that stands last.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from structent._compiled import inlined, kernel
+from structent.trees.vectors import LANES, add_wide_border_scores, score_narrow_borders
+
+_MOST_CELLS = 256
+_POWER_STEPS = 4  # of the power method: an order of categories needs no exact direction
+_LEAST_GAIN = 1e-6  # of a node's own score: less is rounding
+
+
+@kernel
+def search_splits(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
+    first: int, last: int, slots: Any, histograms: Any, n_chunks: int, n_lanes: int,
+    first_cell: Any, is_categorical: Any, has_missing: Any, reg_lambda: float,
+    min_child_weight: float, gains: Any, borders: Any, goes_left: Any,
+) -> None:  # fmt: skip
+    """Find the best split of some nodes in each of the columns first to last - 1.
+
+    Parameters
+    ----------
+    slots
+        The number of each node's histogram, (nodes,).
+    histograms
+        Flat, (slots, chunks, cells, n_lanes).
+    first_cell
+        The first cell of each column, and the number of all; the last cell of a column is that of
+        missing values.
+    gains, borders
+        What the best split of each node gains in each column, 0 where there is none, and the last
+        bin that goes left, (nodes, columns).
+    goes_left
+        Which bins go left where the column is one of categories; else only whether the missing
+        values do, in the place of their bin, (nodes, cells).
+    """
+    n_cells = first_cell[-1]
+    totals = np.empty(n_chunks * n_lanes, np.float32)
+    scores = np.empty(_MOST_CELLS, np.float32)
+    lam = np.float32(reg_lambda)
+    for node in range(slots.size):
+        at = slots[node] * n_chunks * n_cells * n_lanes
+        _sum_first_column(histograms, at, n_chunks, n_cells, n_lanes, first_cell[1], totals)
+        alone = _score_of(totals, n_lanes, lam)
+        for j in range(first, last):
+            cell, n_bins = first_cell[j], first_cell[j + 1] - first_cell[j] - 1
+            gains[node, j], borders[node, j] = np.float32(0), 0
+            if is_categorical[j]:
+                _search_categories(
+                    histograms, at, cell, n_bins, n_chunks, n_cells, n_lanes, alone, lam,
+                    min_child_weight, gains, goes_left, node, j,
+                )  # fmt: skip
+                continue
+            best, border, left = np.float32(0), -1, False
+            for missing_left in range(2 if has_missing[j] else 1):
+                # A last border has all values on one side, and the missing ones on the other.
+                n = n_bins if has_missing[j] and missing_left == 0 else n_bins - 1
+                _score_borders(
+                    histograms, at, cell, n, n_bins if missing_left else -1, n_chunks, n_cells,
+                    n_lanes, totals, lam, np.float32(min_child_weight), scores,
+                )  # fmt: skip
+                for b in range(n):
+                    if scores[b] > best:
+                        best, border, left = scores[b], b, missing_left == 1
+            if best > alone * np.float32(1 + _LEAST_GAIN):
+                gains[node, j], borders[node, j] = best - alone, border
+            goes_left[node, cell + n_bins] = left
+
+
+@inlined
+def _sum_first_column(
+    histograms: Any, at: int, n_chunks: int, n_cells: int, n_lanes: int, n: int, totals: Any
+) -> None:
+    """Write the sums of all statistics over a node's rows: every row is in the first column."""
+    for p in range(totals.size):
+        totals[p] = 0
+    for chunk in range(n_chunks):
+        for cell in range(n):
+            from_ = at + (chunk * n_cells + cell) * n_lanes
+            for lane in range(n_lanes):
+                totals[chunk * n_lanes + lane] += histograms[from_ + lane]
+
+
+@inlined
+def _score_of(totals: Any, n_lanes: int, lam: Any) -> Any:
+    """Return the score of rows that stay together."""
+    score = np.float32(0)
+    if n_lanes == LANES:
+        for lane in range(LANES - 1):
+            score += totals[lane] * totals[lane]
+        return score / (totals[LANES - 1] + lam)
+    for chunk in range(totals.size // n_lanes):
+        at = chunk * n_lanes
+        for lane in range(LANES):
+            score += totals[at + lane] * totals[at + lane] / (totals[at + LANES + lane] + lam)
+    return score
+
+
+@inlined
+def _score_borders(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
+    histograms: Any, at: int, cell: int, n: int, missing: int, n_chunks: int, n_cells: int,
+    n_lanes: int, totals: Any, lam: Any, min_child_weight: Any, scores: Any,
+) -> None:  # fmt: skip
+    """Write the score of a split after each of the first n bins of a column.
+
+    The missing values, in the bin ``missing``, go left, unless it is -1.
+    """
+    if n_lanes == LANES:
+        begin = at + cell * n_lanes
+        start = begin + missing * n_lanes if missing >= 0 else -1
+        score_narrow_borders(histograms, begin, n, start, totals, 0, lam, scores)
+    else:
+        for b in range(n):
+            scores[b] = 0
+        for chunk in range(n_chunks):
+            begin = at + (chunk * n_cells + cell) * n_lanes
+            start = begin + missing * n_lanes if missing >= 0 else -1
+            add_wide_border_scores(
+                histograms, begin, n, start, totals, chunk * n_lanes, lam, scores
+            )
+    if min_child_weight > 0:
+        _refuse_light(
+            histograms, at, cell, n, missing, n_chunks, n_cells, n_lanes, totals,
+            min_child_weight, scores,
+        )  # fmt: skip
+
+
+@inlined
+def _refuse_light(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
+    histograms: Any, at: int, cell: int, n: int, missing: int, n_chunks: int, n_cells: int,
+    n_lanes: int, totals: Any, least: Any, scores: Any,
+) -> None:  # fmt: skip
+    """Set the score of a split to 0 where a child has less curvature than asked for."""
+    total = np.float32(0)
+    for chunk in range(n_chunks):
+        total += _curvature(totals, chunk * n_lanes, n_lanes)
+    left = np.float32(0)
+    for b in range(-1, n):
+        bin_ = b if b >= 0 else missing
+        if bin_ >= 0:
+            for chunk in range(n_chunks):
+                place = at + (chunk * n_cells + cell + bin_) * n_lanes
+                left += _curvature(histograms, place, n_lanes)
+        if b >= 0 and (left < least or total - left < least):
+            scores[b] = 0
+
+
+@inlined
+def _curvature(statistics: Any, at: int, n_lanes: int) -> Any:
+    if n_lanes == LANES:
+        return statistics[at + LANES - 1]
+    total = np.float32(0)
+    for lane in range(LANES, 2 * LANES):
+        total += statistics[at + lane]
+    return total / np.float32(LANES)
+
+
+@inlined
+def _search_categories(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
+    histograms: Any, at: int, cell: int, n_bins: int, n_chunks: int, n_cells: int, n_lanes: int,
+    alone: Any, lam: Any, min_child_weight: Any, gains: Any, goes_left: Any, node: int, j: int,
+) -> None:  # fmt: skip
+    """Find the best set of categories to go left, among the beginnings of an order.
+
+    For one class the best set is a beginning of the order of G / H (Fisher 1958). For several the
+    order is along the direction in which the vectors G / H of the categories differ most.
+    """
+    g, h = _cells_of_column(histograms, at, cell, n_bins + 1, n_chunks, n_cells, n_lanes)
+    total_g, total_h = g.sum(axis=0), h.sum(axis=0)
+    is_there = h.sum(axis=1) > np.float32(_LEAST_GAIN) * total_h.sum()
+    order = _order_of_categories(g[:n_bins], h[:n_bins], total_g / (total_h + lam), lam)
+    best, n_left, missing_left = alone * np.float32(1 + _LEAST_GAIN), 0, False
+    least = np.float32(min_child_weight) * np.float32(total_g.size)
+    for with_missing in range(2 if is_there[n_bins] else 1):
+        left_g = g[n_bins].copy() if with_missing else np.zeros_like(total_g)
+        left_h = h[n_bins].copy() if with_missing else np.zeros_like(total_h)
+        for place in range(n_bins):
+            b = order[place]
+            if not is_there[b]:
+                continue
+            left_g += g[b]
+            left_h += h[b]
+            right_g, right_h = total_g - left_g, total_h - left_h
+            if left_h.sum() < least or right_h.sum() < least:
+                continue
+            score = (left_g * left_g / (left_h + lam) + right_g * right_g / (right_h + lam)).sum()
+            if score > best:
+                best, n_left, missing_left = score, place + 1, with_missing == 1
+    if n_left > 0:
+        gains[node, j] = best - alone
+    for place in range(n_bins):
+        b = order[place]
+        # A category without a row here goes where missing values go.
+        goes_left[node, cell + b] = place < n_left if is_there[b] else missing_left
+    goes_left[node, cell + n_bins] = missing_left
+
+
+@inlined
+def _cells_of_column(
+    histograms: Any, at: int, cell: int, n: int, n_chunks: int, n_cells: int, n_lanes: int
+) -> Any:
+    """Return gradient and curvature of the bins of a column, (bins, gradients) each."""
+    n_gradients = LANES - 1 if n_lanes == LANES else n_chunks * LANES
+    g, h = np.empty((n, n_gradients), np.float32), np.empty((n, n_gradients), np.float32)
+    for b in range(n):
+        for chunk in range(n_chunks):
+            place = at + (chunk * n_cells + cell + b) * n_lanes
+            for lane in range(min(LANES, n_gradients)):
+                g[b, chunk * LANES + lane] = histograms[place + lane]
+                of = LANES - 1 if n_lanes == LANES else LANES + lane
+                h[b, chunk * LANES + lane] = max(histograms[place + of], np.float32(0))
+    return g, h
+
+
+@inlined
+def _order_of_categories(g: Any, h: Any, mean: Any, lam: Any) -> Any:
+    """Return the categories in the order of G / H along their leading direction."""
+    values = g / (h + lam) - mean
+    weights = h.sum(axis=1)
+    direction, longest = values[0].copy(), np.float32(-1)
+    for b in range(len(values)):
+        length = weights[b] * (values[b] * values[b]).sum()
+        if length > longest:
+            direction, longest = values[b].copy(), length
+    for _ in range(_POWER_STEPS):
+        turned = np.zeros_like(direction)
+        for b in range(len(values)):
+            turned += values[b] * (weights[b] * (values[b] * direction).sum())
+        norm = np.sqrt((turned * turned).sum())
+        if norm > 0:
+            direction = turned / norm
+    along = np.empty(len(values), np.float32)
+    for b in range(len(values)):
+        along[b] = (values[b] * direction).sum()
+    return np.argsort(along, kind="mergesort")

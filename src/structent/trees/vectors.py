@@ -1,0 +1,215 @@
+"""Operations on eight numbers at a time, which Numba does not find by itself.
+
+Numba cannot know that two arrays do not overlap, so it does not make vectors of short loops that
+read one and write the other. These functions are written in LLVM's own terms instead. Compiled
+functions call them like others; nothing is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+LANES = 16  # numbers that are always treated together
+PER_VECTOR = 8  # float32 numbers in 256 bits
+
+_FLOAT, _INT32, _INT64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
+_BYTES = ir.IntType(8).as_pointer()
+_VECTOR = ir.VectorType(_FLOAT, PER_VECTOR)
+_ZERO = ir.Constant(_VECTOR, [0.0] * PER_VECTOR)
+_UNDEFINED = ir.Constant(_VECTOR, ir.Undefined)
+
+_cgutils: Any = cgutils  # Numba has no types for these two
+_function: Any = intrinsic
+
+
+@_function
+def prefetch(_context: Any, array: Any, at: Any) -> Any:
+    """Ask for the number ``array[at]``, which will be needed soon."""
+
+    def build(builder: Any, array: Any, at: Any) -> None:
+        place = builder.bitcast(builder.gep(array, [at]), _BYTES)
+        kind = ir.FunctionType(ir.VoidType(), [_BYTES, _INT32, _INT32, _INT32])
+        function = _cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [place, _INT32(0), _INT32(3), _INT32(1)])
+
+    return types.void(array, at), _on_data(build)
+
+
+def _row_adder(n_vectors: int) -> Any:
+    def build(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
+        builder: Any, numbers: Any, at: Any, bins: Any, bins_at: Any, first_cell: Any,
+        first: Any, last: Any, cells: Any, cells_at: Any,
+    ) -> None:  # fmt: skip
+        row = _load(builder, builder.gep(numbers, [at]), n_vectors)
+        bins = builder.gep(bins, [bins_at])
+        cells = builder.gep(cells, [cells_at])
+        with _cgutils.for_range_slice(builder, first, last, _INT64(1), intp=_INT64) as (j, _):
+            bin_of_row = builder.zext(builder.load(builder.gep(bins, [j])), _INT64)
+            cell = builder.add(builder.load(builder.gep(first_cell, [j])), bin_of_row)
+            to = builder.gep(cells, [builder.mul(cell, _INT64(n_vectors * PER_VECTOR))])
+            before = _load(builder, to, n_vectors)
+            _store(builder, [builder.fadd(*pair) for pair in zip(before, row, strict=True)], to)
+
+    @_function
+    def add_row(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
+        _context: Any, numbers: Any, at: Any, bins: Any, bins_at: Any, first_cell: Any,
+        first: Any, last: Any, cells: Any, cells_at: Any,
+    ) -> Any:  # fmt: skip
+        given = (numbers, at, bins, bins_at, first_cell, first, last, cells, cells_at)
+        return types.void(*given), _on_data(build)
+
+    return add_row
+
+
+add_narrow_row: Any = _row_adder(LANES // PER_VECTOR)
+add_wide_row: Any = _row_adder(2 * LANES // PER_VECTOR)
+"""``add_row(numbers, at, bins, bins_at, first_cell, first, last, cells, cells_at)`` adds the
+numbers of a row, from ``at`` on, to its cell in each of the columns first to last - 1. They stay in
+registers over all columns."""
+
+
+def _border_scorer(n_vectors: int, store_score: Callable[..., None]) -> Any:
+    def build(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
+        builder: Any, cells: Any, begin: Any, n: Any, start: Any, totals: Any, totals_at: Any,
+        reg_lambda: Any, scores: Any,
+    ) -> None:  # fmt: skip
+        total = _load(builder, builder.gep(totals, [totals_at]), n_vectors)
+        left = [_cgutils.alloca_once(builder, _VECTOR) for _ in range(n_vectors)]
+        for vector in left:
+            builder.store(_ZERO, vector)
+        with builder.if_then(builder.icmp_signed(">=", start, _INT64(0))):
+            at_start = _load(builder, builder.gep(cells, [start]), n_vectors)
+            for vector, value in zip(left, at_start, strict=True):
+                builder.store(value, vector)
+        with _cgutils.for_range(builder, n, intp=_INT64) as loop:
+            offset = builder.mul(loop.index, _INT64(n_vectors * PER_VECTOR))
+            cell = _load(builder, builder.gep(cells, [builder.add(begin, offset)]), n_vectors)
+            here = [
+                builder.fadd(builder.load(vector), value)
+                for vector, value in zip(left, cell, strict=True)
+            ]
+            for vector, value in zip(left, here, strict=True):
+                builder.store(value, vector)
+            rest = [builder.fsub(*pair) for pair in zip(total, here, strict=True)]
+            store_score(builder, here, rest, reg_lambda, builder.gep(scores, [loop.index]))
+
+    @_function
+    def score_borders(
+        _context: Any, cells: Any, begin: Any, n: Any, start: Any, totals: Any, totals_at: Any,
+        reg_lambda: Any, scores: Any,
+    ) -> Any:  # fmt: skip
+        given = (cells, begin, n, start, totals, totals_at, reg_lambda, scores)
+        return types.void(*given), _on_data(build)
+
+    return score_borders
+
+
+def _store_narrow_score(builder: Any, here: Any, rest: Any, reg_lambda: Any, to: Any) -> None:
+    """Store |G_left|^2 / (H_left + lambda) + |G_right|^2 / (H_right + lambda)."""
+    sides = []
+    for low, high in (here, rest):
+        last = _INT32(PER_VECTOR - 1)
+        curvature = builder.extract_element(high, last)
+        gradient = builder.insert_element(high, _FLOAT(0.0), last)
+        squares = builder.fadd(builder.fmul(low, low), builder.fmul(gradient, gradient))
+        inverse = builder.fdiv(_FLOAT(1.0), builder.fadd(curvature, reg_lambda))
+        sides.append(builder.fmul(squares, _repeated(builder, inverse)))
+    builder.store(_sum(builder, builder.fadd(*sides)), to)
+
+
+def _add_wide_score(builder: Any, here: Any, rest: Any, reg_lambda: Any, to: Any) -> None:
+    """Add the sum over 16 classes of G_left^2 / (H_left + lambda) + the same on the right."""
+    reg_lambda, parts = _repeated(builder, reg_lambda), []
+    for i in range(2):
+        left, right = here[i], rest[i]
+        of_left, of_right = (builder.fadd(side[2 + i], reg_lambda) for side in (here, rest))
+        # One division for both: a/b + c/d = (a d + c b) / (b d).
+        above = builder.fadd(
+            builder.fmul(builder.fmul(left, left), of_right),
+            builder.fmul(builder.fmul(right, right), of_left),
+        )
+        parts.append(builder.fdiv(above, builder.fmul(of_left, of_right)))
+    builder.store(builder.fadd(builder.load(to), _sum(builder, builder.fadd(*parts))), to)
+
+
+score_narrow_borders: Any = _border_scorer(LANES // PER_VECTOR, _store_narrow_score)
+add_wide_border_scores: Any = _border_scorer(2 * LANES // PER_VECTOR, _add_wide_score)
+"""``score(cells, begin, n, start, totals, totals_at, reg_lambda, scores)`` sums n cells from the
+left, beginning with the cell at ``start`` if that is not negative, and scores the border after each
+of them; the narrow one writes its scores, the wide one adds them to what is there."""
+
+
+@_function
+def project_row(
+    _context: Any, numbers: Any, at: Any, n: Any, projection: Any, out: Any, out_at: Any
+) -> Any:
+    """Write the sum of n numbers, each times its line of the projection, (n, LANES)."""
+
+    def build(
+        builder: Any, numbers: Any, at: Any, n: Any, projection: Any, out: Any, out_at: Any
+    ) -> None:
+        n_vectors = LANES // PER_VECTOR
+        totals = [_cgutils.alloca_once(builder, _VECTOR) for _ in range(n_vectors)]
+        for total in totals:
+            builder.store(_ZERO, total)
+        with _cgutils.for_range(builder, n, intp=_INT64) as loop:
+            number = builder.load(builder.gep(numbers, [builder.add(at, loop.index)]))
+            factor = _repeated(builder, number)
+            line = builder.gep(projection, [builder.mul(loop.index, _INT64(LANES))])
+            for total, value in zip(totals, _load(builder, line, n_vectors), strict=True):
+                added = builder.fadd(builder.load(total), builder.fmul(factor, value))
+                builder.store(added, total)
+        _store(builder, [builder.load(total) for total in totals], builder.gep(out, [out_at]))
+
+    return types.void(numbers, at, n, projection, out, out_at), _on_data(build)
+
+
+def _on_data(build: Callable[..., None]) -> Any:
+    """Return what Numba calls to generate code, given what builds it on the data of arrays."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        data = [
+            context.make_array(kind)(context, builder, value).data
+            if isinstance(kind, types.Array)
+            else value
+            for kind, value in zip(signature.args, given, strict=True)
+        ]
+        build(builder, *data)
+        return context.get_dummy_value()
+
+    return generate
+
+
+def _load(builder: Any, pointer: Any, n_vectors: int) -> list[Any]:
+    vectors = builder.bitcast(pointer, _VECTOR.as_pointer())
+    return [builder.load(builder.gep(vectors, [_INT32(v)]), align=4) for v in range(n_vectors)]
+
+
+def _store(builder: Any, values: list[Any], pointer: Any) -> None:
+    vectors = builder.bitcast(pointer, _VECTOR.as_pointer())
+    for v, value in enumerate(values):
+        builder.store(value, builder.gep(vectors, [_INT32(v)]), align=4)
+
+
+def _repeated(builder: Any, number: Any) -> Any:
+    """Return a vector that is this number eight times."""
+    first = builder.insert_element(_UNDEFINED, number, _INT32(0))
+    return builder.shuffle_vector(first, _UNDEFINED, _places([0] * PER_VECTOR))
+
+
+def _sum(builder: Any, vector: Any) -> Any:
+    """Return the sum of a vector's numbers."""
+    for distance in (4, 2, 1):
+        places = _places([(place + distance) % PER_VECTOR for place in range(PER_VECTOR)])
+        vector = builder.fadd(vector, builder.shuffle_vector(vector, _UNDEFINED, places))
+    return builder.extract_element(vector, _INT32(0))
+
+
+def _places(places: list[int]) -> Any:
+    return ir.Constant(ir.VectorType(_INT32, len(places)), places)
