@@ -24,8 +24,12 @@ _VECTOR = ir.VectorType(_FLOAT, PER_VECTOR)
 _ZERO = ir.Constant(_VECTOR, [0.0] * PER_VECTOR)
 _UNDEFINED = ir.Constant(_VECTOR, ir.Undefined)
 
-_cgutils: Any = cgutils  # Numba has no types for these two
-_function: Any = intrinsic
+_cgutils: Any = cgutils  # Numba has no types here
+
+
+def _function(signed: Callable[..., Any]) -> Any:
+    """Return a function for compiled code, given what returns its signature and its generator."""
+    return intrinsic(signed)
 
 
 @_function
