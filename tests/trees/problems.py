@@ -1,6 +1,7 @@
 """Random tables of bins and statistics for tests of the trees."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -50,7 +51,7 @@ def table_of(bins, n_bins, is_categorical=None):
     return BinnedTable.of(bins, n_bins, np.asarray(is_categorical))
 
 
-def exact_problem(  # noqa: PLR0913  each test asks for something else
+def exact_problem(
     seed, n=30, n_columns=3, n_bins=5, n_classes=3, missing=0.0, categories=0, narrow=False
 ):
     """Statistics are multiples of 1/64 below 16: their sums are exact in float32."""
@@ -71,7 +72,7 @@ def filled(problem, work, rows=None, parts=None, n_slots=2):
     n_columns, n_cells = problem.table.bins.shape[1], problem.table.first_cell[-1]
     histograms = np.full((n_slots, n_chunks, n_cells, n_lanes), np.float32(-77))
     bounds = [0, *sorted(parts or ()), n_columns]
-    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+    for first, last in pairwise(bounds):
         fill_histograms(
             first, last, np.asarray(work, np.int64).reshape(-1, 4),
             problem.rows if rows is None else rows.astype(np.int32),
@@ -81,13 +82,13 @@ def filled(problem, work, rows=None, parts=None, n_slots=2):
     return histograms
 
 
-def summed(problem, rows):
+def summed(table, statistics, rows):
     """The histogram of the rows in float64, one addition after the other."""
-    statistics, first_cell = problem.statistics.astype(np.float64), problem.table.first_cell
+    statistics, first_cell = statistics.astype(np.float64), table.first_cell
     n_chunks, _, n_lanes = statistics.shape
     histogram = np.zeros((n_chunks, first_cell[-1], n_lanes))
-    for column in range(problem.table.bins.shape[1]):
-        cells = first_cell[column] + problem.table.bins[rows, column]
+    for column in range(table.bins.shape[1]):
+        cells = first_cell[column] + table.bins[rows, column]
         for chunk in range(n_chunks):
             np.add.at(histogram[chunk], cells, statistics[chunk, rows])
     return histogram
@@ -100,10 +101,11 @@ class Searched:
     goes_left: list  # of each column a place for each bin, and for missing values
 
 
-def searched(problem, reg_lambda=1.0, min_child_weight=0.0, rows=None):
-    """What the engine finds in each column for a node of the rows."""
-    table, (n_chunks, _, n_lanes) = problem.table, problem.statistics.shape
-    histogram = summed(problem, problem.rows if rows is None else rows).astype(np.float32)
+def searched(problem, reg_lambda=1.0, min_child_weight=0.0, statistics=None):
+    """What the engine finds in each column for a node of all rows."""
+    statistics = problem.statistics if statistics is None else statistics
+    table, (n_chunks, _, n_lanes) = problem.table, statistics.shape
+    histogram = summed(table, statistics, problem.rows).astype(np.float32)
     n_columns, n_cells = table.bins.shape[1], int(table.first_cell[-1])
     gains, borders = np.full((1, n_columns), np.float32(-1)), np.full((1, n_columns), -1)
     goes_left = np.zeros((1, n_cells), bool)

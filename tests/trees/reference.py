@@ -10,7 +10,7 @@ NEAR = 1e-5  # of a node's score: what float32 cannot tell apart
 
 @dataclass(frozen=True)
 class Split:
-    """A way to send rows left; ``goes_left`` has a place for each bin and one for missing values."""
+    """Which bins of a column go left; the last place is that of missing values."""
 
     column: int
     goes_left: tuple
@@ -52,7 +52,7 @@ def ways_to_split(n_bins, has_missing):
     """Every border, the missing values right, then left, each as a place for every bin."""
     for missing_left in (False, True) if has_missing else (False,):
         for border in range(n_bins if has_missing and not missing_left else n_bins - 1):
-            yield tuple(b <= border for b in range(n_bins)) + (missing_left,)
+            yield *(b <= border for b in range(n_bins)), missing_left
 
 
 def sets_of_categories(n_bins):

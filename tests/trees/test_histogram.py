@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.trees.problems import Problem, exact_problem, filled, summed, table_of
+from tests.trees import problems
+from tests.trees.problems import Problem, exact_problem, filled, table_of
 
 LAYOUTS = {
     "narrow": {"n_classes": 15, "narrow": True},
@@ -22,6 +23,10 @@ def float_problem(seed, n, layout):
     rng = np.random.default_rng(seed)
     gradient = rng.normal(size=problem.gradient.shape)
     return Problem(problem.table, gradient, rng.random(problem.curvature.shape))
+
+
+def summed(problem, rows):
+    return problems.summed(problem.table, problem.statistics, rows)
 
 
 @BY_LAYOUT
