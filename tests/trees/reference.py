@@ -34,12 +34,8 @@ class Tree:
 
 def score(gradient, curvature, reg_lambda):
     """The sum over the classes of G^2 / (H + lambda); what has no curvature has no gradient."""
-    total = 0.0
-    sums = np.broadcast_arrays(gradient.sum(axis=0), curvature.sum(axis=0))
-    for g, h in zip(*sums, strict=True):
-        if g != 0:
-            total += g * g / (h + reg_lambda)
-    return total
+    g, h = gradient.sum(axis=0), curvature.sum(axis=0) + reg_lambda
+    return np.divide(g * g, h, where=g != 0, out=np.zeros_like(g)).sum()
 
 
 def gain_of(is_left, gradient, curvature, reg_lambda):
