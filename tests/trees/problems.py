@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from structent.trees import sketch
-from structent.trees.growing import BinnedTable, Room, grow_tree
+from structent.trees.growing import BinnedTable, Limits, Room, grow_tree
 from structent.trees.histogram import fill_histograms
 from structent.trees.splits import search_splits
 from structent.trees.vectors import LANES
@@ -121,3 +121,22 @@ def searched(problem, reg_lambda=1.0, min_child_weight=0.0, statistics=None):
             way[:-1] = np.arange(len(way) - 1) <= borders[0, j]
         ways.append(way)
     return Searched(gains[0], borders[0], ways)
+
+
+class RoomWithFence(Room):
+    """Memory with some more behind it that nobody asked for."""
+
+    def histograms(self, size):
+        self.whole = np.full(8 * size, np.float32(7))
+        self.fence = self.whole[size:]
+        return self.whole[:size]
+
+
+def overflows_its_memory(max_leaves=None):
+    """Whether a tree that cuts off one of 8 rows after the other writes behind its histograms."""
+    gradient = 8.0 ** np.arange(8)[:, None]
+    problem = Problem(table_of(np.arange(8)[:, None], [8]), gradient, np.ones((8, 1)))
+    room, limits = RoomWithFence(), Limits(8, max_leaves)
+    nodes = grow_tree(problem.table, problem.statistics, problem.rows, limits, room)
+    assert nodes.depth.max() == 7
+    return bool((room.fence != 7).any())

@@ -179,12 +179,6 @@ def test_of_one_gradient_the_best_set_of_categories_is_the_best_of_all(seed, n, 
     check_gain_of_categories(problem, 0.0)
 
 
-@pytest.mark.xfail(strict=True, reason="the order is of G / (H + lambda); that of G / H is optimal")
-@given(seeds, st.sampled_from([1, 30]))
-def test_of_one_gradient_the_best_set_is_the_best_of_all_with_a_penalty(seed, reg_lambda):
-    check_gain_of_categories(category_problem(seed, 30, 6), reg_lambda)
-
-
 @given(seeds, st.integers(2, 60), st.sampled_from([0, 0.2]))
 def test_categories_whose_gradients_lie_on_a_line_are_split_as_those_of_one(seed, n, missing):
     of_one = of_categories_with_rows(category_problem(seed, n, 6, missing=missing))
