@@ -22,8 +22,12 @@ class Split:
 class Node:
     rows: np.ndarray
     depth: int
-    split: Split | None
+    close: list  # the best splits, in the order of trial: all part the rows alike
     left: int = 0  # 0 for a leaf; the right child is the next
+
+    @property
+    def split(self):
+        return self.close[0] if self.close else None
 
 
 @dataclass
@@ -79,22 +83,19 @@ def all_splits(table, rows, gradient, curvature, reg_lambda, min_child_weight=0.
     return found
 
 
-def best_split(table, rows, gradient, curvature, limits):
-    """The first of the best splits, None where none gains; and whether no other comes near."""
+def best_splits(table, rows, gradient, curvature, limits):
+    """The best splits, none where none gains; and whether all of them part the rows alike."""
     splits = all_splits(
         table, rows, gradient, curvature, limits.reg_lambda, limits.min_child_weight
     )
     near = NEAR * (1 + score(gradient[rows], curvature[rows], limits.reg_lambda))
     most = max((split.gain for split in splits), default=0.0)
     if most <= near:
-        return None, most <= near / 1e3 or most <= 0
+        return [], most <= near / 1e3
     close = [split for split in splits if split.gain > most - near]
     # The same two parts of the rows are the same split, whichever is called left.
-    alike = all(
-        (s.is_left == close[0].is_left).all() or (s.is_left != close[0].is_left).all()
-        for s in close
-    )
-    return close[0], alike
+    is_first = [(split.is_left == close[0].is_left).mean() for split in close]
+    return close, all(share in (0, 1) for share in is_first)
 
 
 def grow(table, gradient, curvature, rows, limits):
@@ -117,11 +118,11 @@ def grow(table, gradient, curvature, rows, limits):
 
 
 def _open(tree, table, gradient, curvature, rows, depth, limits):
-    split = None
+    close = []
     if depth < limits.max_depth and limits.max_leaves != 1:
-        split, is_clear = best_split(table, rows, gradient, curvature, limits)
+        close, is_clear = best_splits(table, rows, gradient, curvature, limits)
         tree.is_clear &= is_clear
-    tree.nodes.append(Node(rows, depth, split))
+    tree.nodes.append(Node(rows, depth, close))
 
 
 def _best_of(tree, waiting):
@@ -135,15 +136,6 @@ def _best_of(tree, waiting):
 def leaf_values(gradient, curvature, learning_rate, reg_lambda):
     """-rate * G / (H + lambda) of the rows of a leaf, (classes,)."""
     return -learning_rate * gradient.sum(axis=0) / (curvature.sum(axis=0) + reg_lambda)
-
-
-def leaf_of(tree, bins):
-    """The leaf that the bins of a row lead to."""
-    node = 0
-    while tree.nodes[node].left:
-        split = tree.nodes[node].split
-        node = tree.nodes[node].left + (not split.goes_left[bins[split.column]])
-    return node
 
 
 def boosted_logits(table, logits, gradient_and_curvature, n_rounds, learning_rate, limits):
