@@ -63,7 +63,7 @@ class Bins:
         """
         if not 2 <= max_bins <= MOST_BINS:
             raise StructentError(f"max_bins must be between 2 and {MOST_BINS}, got {max_bins}")
-        categorical = is_categorical or (False,) * features.shape[1]
+        categorical = (False,) * features.shape[1] if is_categorical is None else is_categorical
         sample = features
         if len(features) > _ROWS_FOR_QUANTILES:
             rng = rng or np.random.default_rng(0)
@@ -132,12 +132,12 @@ def _edges(values: Table, max_bins: int) -> Table:
     else:
         up_to = np.cumsum(counts)
         wanted = np.arange(1, max_bins) * (up_to[-1] / max_bins)
-        below = np.unique(np.searchsorted(up_to, wanted))
-        below = below[below < len(distinct) - 1]
+        # No edge is above the last value, however many rows have it.
+        below = np.unique(np.minimum(np.searchsorted(up_to, wanted), len(distinct) - 2))
     lower, upper = distinct[below], distinct[below + 1]
-    middle = lower + (upper - lower) / 2
+    middle = lower / 2 + upper / 2  # never beyond the largest float
     # Of neighbouring floats the middle is one of the two; it must not be the upper one.
-    edges: Table = np.where(middle < upper, middle, lower).astype(np.float32)
+    edges: Table = np.where((lower < middle) & (middle < upper), middle, lower).astype(np.float32)
     return edges
 
 

@@ -40,7 +40,7 @@ class Rows(NamedTuple):
 
     table: BinnedTable
     labels: IndexArray
-    weights: NDArray[np.float32]
+    weights: FloatArray
 
 
 class Loss(NamedTuple):
@@ -144,6 +144,11 @@ class Booster:
 
     def __init__(self, rows: Rows, start: FloatArray, how: Boosting) -> None:
         self._rows, self._how = rows, how
+        # A power of two, which changes no digit: sums of huge weights would overflow, and those of
+        # tiny ones vanish.
+        self._scale = 2.0 ** -np.floor(np.log2(rows.weights.mean()))
+        self._weights = (rows.weights * self._scale).astype(np.float32)
+        self._limits = how.limits.scaled(self._scale)
         self._margins = _margins(start, len(rows.labels))
         self._gradient = np.empty_like(self._margins)
         # The magnitude of the gradient is taken where it is needed.
@@ -164,7 +169,7 @@ class Booster:
         how = self._how
         rng = np.random.default_rng((how.seed, self.n_trees))
         fused.gradient_and_curvature(
-            self._margins, self._rows.labels, self._rows.weights, loss.layout,
+            self._margins, self._rows.labels, self._weights, loss.layout,
             curvature=how.curvature, gradient=self._gradient,
             hessian=self._hessian if self._hessian.size else None,
             losses=self._losses, n_threads=how.n_threads, coarse=loss.sets,
@@ -172,7 +177,11 @@ class Booster:
         seen, others = _sampled_rows(len(self._rows.labels), how.subsample, rng)
         table, columns = _sampled_columns(self._rows.table, how.colsample, rng)
         self._write_statistics(blocks, rng)
-        nodes = grow_tree(table, self._statistics, seen, how.limits, self._room, how.n_threads)
+        nodes = grow_tree(
+            table, self._statistics, seen, self._limits, self._room, self._margins.shape[1],
+            how.n_threads,
+        )  # fmt: skip
+        np.divide(nodes.gain, self._scale, out=nodes.gain)
         leaves = np.flatnonzero(nodes.left == 0)
         tree = Forest.of_tree(nodes, leaves, self._leaf_values(nodes, leaves, seen), columns)
         if len(others):
@@ -211,8 +220,10 @@ class Booster:
         )  # fmt: skip
         totals = np.zeros((len(leaves), 2, n_classes))
         np.add.at(totals, leaf, sums)
-        gradient, curvature = totals[:, 0], totals[:, 1] + how.limits.reg_lambda
-        values = (-how.learning_rate * gradient / curvature).astype(np.float32)
+        gradient, curvature = totals[:, 0], totals[:, 1] + self._limits.reg_lambda
+        # Rows without weight have neither gradient nor curvature.
+        steps = np.divide(-gradient, curvature, out=np.zeros_like(gradient), where=curvature > 0)
+        values = (how.learning_rate * steps).astype(np.float32)
         in_parts(_add_to_rows, len(first), n_threads, first, last, leaf, seen, values,
                  self._margins)  # fmt: skip
         return values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,7 @@ _DTYPES = {
     "first_node": "<i8", "column": "<i4", "child": "<i4", "goes_left": "<u8", "gain": "<f4",
     "values": "<f4",
 }  # fmt: skip
+_TABLES = ("goes_left", "values")  # arrays of two axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,15 +128,16 @@ def _arrays(content: bytes) -> dict[str, NDArray[Any]]:
     try:
         shapes = json.loads(line)
         sizes = {name: [int(length) for length in shapes[name]] for name in _DTYPES}
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
         raise _damaged("its header is no JSON object of shapes") from None
     arrays, at = {}, 0
     for name, kind in _DTYPES.items():
-        shape = sizes[name]
-        n_bytes = np.dtype(kind).itemsize
-        for length in shape:  # Python's own integers: they do not overflow
-            n_bytes *= length
-        if min(shape, default=0) < 0 or n_bytes > len(rest) - at:
+        shape, most = sizes[name], len(rest) - at
+        n_axes = 2 if name in _TABLES else 1
+        if len(shape) != n_axes or not all(0 <= length <= most for length in shape):
+            raise _damaged(f"the array {name!r} has the shape {shape}")
+        n_bytes = np.dtype(kind).itemsize * math.prod(shape)
+        if n_bytes > most:
             raise _damaged(f"the array {name!r} is longer than the file")
         arrays[name] = np.frombuffer(rest[at : at + n_bytes], dtype=kind).reshape(shape)
         at += n_bytes
@@ -146,11 +149,9 @@ def _arrays(content: bytes) -> dict[str, NDArray[Any]]:
 def _check_shapes(forest: Forest, n_classes: int) -> None:
     n_nodes = len(forest.column)
     shapes_fit = (
-        forest.first_node.ndim == forest.column.ndim == 1
-        and len(forest.first_node) >= 1
-        and forest.child.shape == forest.gain.shape == (n_nodes,)
+        len(forest.first_node) >= 2
+        and len(forest.child) == len(forest.gain) == n_nodes
         and forest.goes_left.shape == (n_nodes, 4)
-        and forest.values.ndim == 2
         and forest.values.shape[1] == n_classes
     )
     if not shapes_fit:
@@ -163,7 +164,8 @@ def _check_indices(forest: Forest, n_columns: int) -> None:
     Children come after their parents, so that every walk ends.
     """
     first, n_nodes = forest.first_node, len(forest.column)
-    if first[0] != 0 or first[-1] != n_nodes or (np.diff(first) < 1).any():
+    # Compared and not subtracted: differences could overflow.
+    if first[0] != 0 or first[-1] != n_nodes or (first[1:] <= first[:-1]).any():
         raise _damaged("its trees do not follow one another")
     if ((forest.column < -1) | (forest.column >= n_columns)).any():
         raise _damaged(f"it splits by a column that is not one of the {n_columns}")
@@ -173,7 +175,7 @@ def _check_indices(forest: Forest, n_columns: int) -> None:
         raise _damaged("a leaf has no values")
     size, root = np.diff(first), np.repeat(first[:-1], np.diff(first))
     place = np.arange(n_nodes) - root  # within the tree
-    is_after = (forest.child > place) & (forest.child + 1 < np.repeat(size, size))
+    is_after = (forest.child > place) & (forest.child < np.repeat(size, size) - 1)
     if not is_after[~is_leaf].all():
         raise _damaged("a node's children are not behind it in its tree")
     if not (np.isfinite(forest.values).all() and np.isfinite(forest.gain).all()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,11 +14,13 @@ from structent._typing import IndexArray
 from structent.trees.bins import BinTable
 from structent.trees.histogram import fill_histograms
 from structent.trees.splits import search_splits
+from structent.trees.vectors import LANES
 
 RowArray: TypeAlias = NDArray[np.int32]
 Statistics: TypeAlias = NDArray[np.float32]
 
 _WORTH_A_THREAD = 100_000  # additions: fewer are done sooner than a second thread is woken
+_MOST = 1e37  # of what float32 holds, with room for a sum
 _MOST_MEMORY = 2**29  # bytes of all histograms; beyond it no parent's histogram is kept
 
 
@@ -41,6 +43,14 @@ class Limits:
     max_leaves: int | None = None
     min_child_weight: float = 0.0
     reg_lambda: float = 1.0
+
+    def scaled(self, factor: float) -> Limits:
+        """Return the limits for rows whose weights are multiplied by a factor."""
+        return replace(
+            self,
+            min_child_weight=min(self.min_child_weight * factor, _MOST),
+            reg_lambda=min(self.reg_lambda * factor, _MOST),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +159,7 @@ def grow_tree(
     rows: RowArray,
     limits: Limits,
     room: Room,
+    n_classes: int,
     n_threads: int = 1,
 ) -> Nodes:
     """Return the nodes of a tree; rows are put in the order of its leaves.
@@ -165,11 +176,13 @@ def grow_tree(
         Where the tree ends.
     room
         Memory to use.
+    n_classes
+        How many classes the statistics are about.
     n_threads
         How many threads to use; the tree does not depend on it.
     """
     most = min(2 ** min(limits.max_depth, 24), len(rows), limits.max_leaves or len(rows))
-    growth = _Growth(table, statistics, rows, limits, room, n_threads, max(most, 1))
+    growth = _Growth(table, statistics, rows, limits, room, n_threads, max(most, 1), n_classes)
     growth.begin()
     while True:
         chosen = growth.best_next() if limits.max_leaves else growth.level_next()
@@ -183,14 +196,17 @@ class _Growth:
 
     def __init__(
         self, table: BinnedTable, statistics: Statistics, rows: RowArray, limits: Limits,
-        room: Room, n_threads: int, most_leaves: int,
+        room: Room, n_threads: int, most_leaves: int, n_classes: int,
     ) -> None:  # fmt: skip
         self.table, self.statistics, self.rows = table, statistics, rows
         self.limits, self.n_threads, self.most_leaves = limits, n_threads, most_leaves
         self.nodes, self.n_nodes = Nodes.room_for(2 * most_leaves - 1), 1
         n_chunks, _, n_lanes = statistics.shape
         size = int(n_chunks * table.first_cell[-1] * n_lanes)
-        n_slots = max(1, min(most_leaves // 2 if limits.max_leaves is None else most_leaves, 2**20))
+        # Every split whose children are searched takes one more.
+        n_slots = most_leaves
+        if limits.max_leaves is None:
+            n_slots = min(n_slots, 2 ** max(limits.max_depth - 1, 0))
         self.keeps_parents = n_slots * size * 4 <= _MOST_MEMORY
         self.n_slots = n_slots if self.keeps_parents else max(1, _MOST_MEMORY // (4 * size))
         self.histograms = room.histograms(self.n_slots * size)
@@ -201,6 +217,7 @@ class _Growth:
         self.borders = np.zeros((self.n_slots, n_columns), np.int64)
         self.goes_left = np.zeros((self.n_slots, int(table.first_cell[-1])), np.bool_)
         self.n_used = 1
+        self.share = 1.0 if n_lanes == LANES else 1.0 / n_classes
 
     def begin(self) -> None:
         """Search the split of the root."""
@@ -227,14 +244,15 @@ class _Growth:
         in_parts(
             _partition_rows, len(chosen), self._threads_for(len(self.rows) * 8), chosen,
             nodes.begin, nodes.end, nodes.column, nodes.goes_left, self.table.bins,
-            np.diff(self.table.first_cell) - 1, self.rows, self.spare, left_ends,
+            np.diff(self.table.first_cell) - 1, self.table.is_categorical, self.rows, self.spare,
+            left_ends,
         )  # fmt: skip
         work, fresh = np.empty((2 * len(chosen), 4), np.int64), np.empty(2 * len(chosen), np.int64)
-        n_work, n_fresh, self.n_used = _open_children(
-            chosen, left_ends, nodes.begin, nodes.end, nodes.left, nodes.depth, nodes.slot,
-            self.n_nodes, self.n_used, limits.max_depth, self.keeps_parents, work, fresh,
+        self.n_nodes, self.n_used, n_work, n_fresh = _open_children(
+            chosen, left_ends, nodes.begin, nodes.end, nodes.left, nodes.gain, nodes.depth,
+            nodes.slot, self.n_nodes, self.n_used, limits.max_depth, self.keeps_parents, work,
+            fresh,
         )  # fmt: skip
-        self.n_nodes += 2 * len(chosen)
         self._search(work[:n_work], fresh[:n_fresh])
 
     def _search(self, work: IndexArray, fresh: IndexArray) -> None:
@@ -265,9 +283,9 @@ class _Growth:
         in_parts(
             search_splits, n_columns,
             self._threads_for(len(fresh) * int(table.first_cell[-1]) * n_chunks), slots,
-            self.histograms, n_chunks, n_lanes, table.first_cell, table.is_categorical,
-            table.has_missing, limits.reg_lambda, limits.min_child_weight, self.gains,
-            self.borders, self.goes_left,
+            self.histograms, n_chunks, n_lanes, self.share, table.first_cell,
+            table.is_categorical, table.has_missing, limits.reg_lambda, limits.min_child_weight,
+            self.gains, self.borders, self.goes_left,
         )  # fmt: skip
         _choose_columns(
             fresh, self.gains, self.borders, self.goes_left, table.first_cell,
@@ -300,20 +318,23 @@ def _choose_columns(  # noqa: PLR0913, PLR0917  plain arrays, not an object of t
 @kernel
 def _partition_rows(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
     first: int, last: int, chosen: Any, begin: Any, end: Any, column: Any, goes_left: Any,
-    bins: Any, n_bins: Any, rows: Any, spare: Any, left_ends: Any,
+    bins: Any, n_bins: Any, is_categorical: Any, rows: Any, spare: Any, left_ends: Any,
 ) -> None:  # fmt: skip
     """Put the rows that go left before the others, for the nodes ``chosen[first:last]``.
 
-    Where no row of a node has a missing value, missing values go with the larger part.
+    Where no row of a node has a missing value, missing values go with the larger part; categories
+    that no row has go where missing values go.
     """
+    has_rows = np.empty(256, np.bool_)
     for place in range(first, last):
         node = chosen[place]
         j, start, stop = column[node], begin[node], end[node]
-        left, right, n_missing = start, start, 0
+        left, right = start, start
+        has_rows[:] = False
         for r in range(start, stop):
             row = rows[r]
             b = bins[row, j]
-            n_missing += b == n_bins[j]
+            has_rows[b] = True
             is_left = goes_left[node, b]
             rows[left], spare[right] = row, row  # one of the two is written over
             left += is_left
@@ -321,20 +342,34 @@ def _partition_rows(  # noqa: PLR0913, PLR0917  plain arrays, not an object of t
         for r in range(right - start):
             rows[left + r] = spare[start + r]
         left_ends[place] = left
-        if n_missing == 0:
-            goes_left[node, n_bins[j]] = left - start > stop - left
+        missing = n_bins[j]
+        if not has_rows[missing]:
+            goes_left[node, missing] = left - start > stop - left
+        for b in range(missing if is_categorical[j] else 0):
+            if not has_rows[b]:
+                goes_left[node, b] = goes_left[node, missing]
 
 
 @kernel
 def _open_children(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
-    chosen: Any, left_ends: Any, begin: Any, end: Any, left: Any, depth: Any, slot: Any,
-    n_nodes: int, n_used: int, max_depth: int, keeps_parents: bool, work: Any, fresh: Any,
-) -> tuple[int, int, int]:  # fmt: skip
-    """Write the children of the nodes that are split, and which histograms they need."""
+    chosen: Any, left_ends: Any, begin: Any, end: Any, left: Any, gain: Any, depth: Any,
+    slot: Any, n_nodes: int, n_used: int, max_depth: int, keeps_parents: bool, work: Any,
+    fresh: Any,
+) -> tuple[int, int, int, int]:  # fmt: skip
+    """Write the children of the nodes that are split, and which histograms they need.
+
+    Returns how many nodes and histograms there are, how many are to be counted, and how many nodes
+    are to be searched.
+    """
     n_work, n_fresh = 0, 0
     for place in range(chosen.size):
-        node, child = chosen[place], n_nodes + 2 * place
+        node, child = chosen[place], n_nodes
+        # In bins without rows, rounding may leave a gain where there is none.
+        if left_ends[place] == begin[node] or left_ends[place] == end[node]:
+            gain[node] = 0
+            continue
         left[node] = child
+        n_nodes += 2
         begin[child], end[child] = begin[node], left_ends[place]
         begin[child + 1], end[child + 1] = left_ends[place], end[node]
         depth[child] = depth[child + 1] = depth[node] + 1
@@ -358,4 +393,4 @@ def _open_children(  # noqa: PLR0913, PLR0917  plain arrays, not an object of th
                 work[n_work, 0], work[n_work, 1] = begin[child + side], end[child + side]
                 work[n_work, 2], work[n_work, 3] = 0, -1
                 n_work += 1
-    return n_work, n_fresh, n_used
+    return n_nodes, n_used, n_work, n_fresh

@@ -14,6 +14,8 @@ import numpy as np
 from structent._compiled import inlined, kernel
 from structent.trees.vectors import LANES, add_narrow_row, add_wide_row, prefetch
 
+DIGEST_OF_VECTORS = "26a879c5b401b089"  # Numba's cache does not see edits there
+
 _AHEAD = 8  # rows whose numbers are fetched before they are needed
 
 _U = np.uint64

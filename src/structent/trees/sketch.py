@@ -15,6 +15,8 @@ from structent._threads import in_parts
 from structent._typing import IntArray
 from structent.trees.vectors import LANES, project_row
 
+DIGEST_OF_VECTORS = "26a879c5b401b089"  # Numba's cache does not see edits there
+
 Rows: TypeAlias = NDArray[np.float32]
 
 _LEAST_ROWS = 4096  # for a thread
@@ -59,7 +61,7 @@ def random_projection(n_classes: int, rng: np.random.Generator) -> Rows:
     A basis of all such gradients where there are at most 16 classes, so that lengths are kept; else
     random orthogonal directions, scaled so that lengths are kept on average. The last column is 0.
     """
-    n_directions = min(n_classes - 1, LANES - 1)
+    n_directions = max(1, min(n_classes - 1, LANES - 1))
     drawn = rng.normal(size=(n_classes, n_directions))
     drawn -= drawn.mean(axis=0)
     basis, _ = np.linalg.qr(drawn)
@@ -80,7 +82,7 @@ def _write_full(first: int, last: int, gradient: Any, hessian: Any, statistics: 
                 statistics[chunk, i, c] = g
                 statistics[chunk, i, LANES + c] = hessian[i, begin + c] if hessian.size else abs(g)
             for c in range(n, LANES):
-                statistics[chunk, i, c], statistics[chunk, i, LANES + c] = 0, 1
+                statistics[chunk, i, c] = statistics[chunk, i, LANES + c] = 0
 
 
 @kernel

@@ -18,15 +18,18 @@ import numpy as np
 from structent._compiled import inlined, kernel
 from structent.trees.vectors import LANES, add_wide_border_scores, score_narrow_borders
 
+DIGEST_OF_VECTORS = "26a879c5b401b089"  # Numba's cache does not see edits there
+
 _MOST_CELLS = 256
-_POWER_STEPS = 4  # of the power method: an order of categories needs no exact direction
+_POWER_STEPS = 8  # of the power method: an order of categories needs no exact direction
 _LEAST_GAIN = 1e-6  # of a node's own score: less is rounding
+_LEAST_LAMBDA = 1e-7  # of a node's curvature: where nothing else is added, nothing is divided by 0
 
 
 @kernel
 def search_splits(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
     first: int, last: int, slots: Any, histograms: Any, n_chunks: int, n_lanes: int,
-    first_cell: Any, is_categorical: Any, has_missing: Any, reg_lambda: float,
+    share: float, first_cell: Any, is_categorical: Any, has_missing: Any, reg_lambda: float,
     min_child_weight: float, gains: Any, borders: Any, goes_left: Any,
 ) -> None:  # fmt: skip
     """Find the best split of some nodes in each of the columns first to last - 1.
@@ -37,6 +40,8 @@ def search_splits(  # noqa: PLR0913, PLR0917  plain arrays, not an object of the
         The number of each node's histogram, (nodes,).
     histograms
         Flat, (slots, chunks, cells, n_lanes).
+    share
+        What makes the mean over the classes of the sum of all curvatures.
     first_cell
         The first cell of each column, and the number of all; the last cell of a column is that of
         missing values.
@@ -50,18 +55,20 @@ def search_splits(  # noqa: PLR0913, PLR0917  plain arrays, not an object of the
     n_cells = first_cell[-1]
     totals = np.empty(n_chunks * n_lanes, np.float32)
     scores = np.empty(_MOST_CELLS, np.float32)
-    lam = np.float32(reg_lambda)
+    least = np.float32(min_child_weight / share)
     for node in range(slots.size):
         at = slots[node] * n_chunks * n_cells * n_lanes
         _sum_first_column(histograms, at, n_chunks, n_cells, n_lanes, first_cell[1], totals)
+        curvature = _curvature(totals, 0, n_chunks, n_lanes, n_lanes)
+        lam = np.float32(max(reg_lambda, _LEAST_LAMBDA * share * curvature))
         alone = _score_of(totals, n_lanes, lam)
         for j in range(first, last):
             cell, n_bins = first_cell[j], first_cell[j + 1] - first_cell[j] - 1
             gains[node, j], borders[node, j] = np.float32(0), 0
             if is_categorical[j]:
                 _search_categories(
-                    histograms, at, cell, n_bins, n_chunks, n_cells, n_lanes, alone, lam,
-                    min_child_weight, gains, goes_left, node, j,
+                    histograms, at, cell, n_bins, n_chunks, n_cells, n_lanes, alone, lam, least,
+                    gains, goes_left, node, j,
                 )  # fmt: skip
                 continue
             best, border, left = np.float32(0), -1, False
@@ -70,7 +77,7 @@ def search_splits(  # noqa: PLR0913, PLR0917  plain arrays, not an object of the
                 n = n_bins if has_missing[j] and missing_left == 0 else n_bins - 1
                 _score_borders(
                     histograms, at, cell, n, n_bins if missing_left else -1, n_chunks, n_cells,
-                    n_lanes, totals, lam, np.float32(min_child_weight), scores,
+                    n_lanes, totals, lam, least, scores,
                 )  # fmt: skip
                 for b in range(n):
                     if scores[b] > best:
@@ -112,7 +119,7 @@ def _score_of(totals: Any, n_lanes: int, lam: Any) -> Any:
 @inlined
 def _score_borders(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
     histograms: Any, at: int, cell: int, n: int, missing: int, n_chunks: int, n_cells: int,
-    n_lanes: int, totals: Any, lam: Any, min_child_weight: Any, scores: Any,
+    n_lanes: int, totals: Any, lam: Any, least: Any, scores: Any,
 ) -> None:  # fmt: skip
     """Write the score of a split after each of the first n bins of a column.
 
@@ -131,11 +138,10 @@ def _score_borders(  # noqa: PLR0913, PLR0917  plain arrays, not an object of th
             add_wide_border_scores(
                 histograms, begin, n, start, totals, chunk * n_lanes, lam, scores
             )
-    if min_child_weight > 0:
+    if least > 0:
         _refuse_light(
-            histograms, at, cell, n, missing, n_chunks, n_cells, n_lanes, totals,
-            min_child_weight, scores,
-        )  # fmt: skip
+            histograms, at, cell, n, missing, n_chunks, n_cells, n_lanes, totals, least, scores
+        )
 
 
 @inlined
@@ -144,46 +150,46 @@ def _refuse_light(  # noqa: PLR0913, PLR0917  plain arrays, not an object of the
     n_lanes: int, totals: Any, least: Any, scores: Any,
 ) -> None:  # fmt: skip
     """Set the score of a split to 0 where a child has less curvature than asked for."""
-    total = np.float32(0)
-    for chunk in range(n_chunks):
-        total += _curvature(totals, chunk * n_lanes, n_lanes)
+    total = _curvature(totals, 0, n_chunks, n_lanes, n_lanes)
     left = np.float32(0)
     for b in range(-1, n):
         bin_ = b if b >= 0 else missing
         if bin_ >= 0:
-            for chunk in range(n_chunks):
-                place = at + (chunk * n_cells + cell + bin_) * n_lanes
-                left += _curvature(histograms, place, n_lanes)
+            place = at + (cell + bin_) * n_lanes
+            left += _curvature(histograms, place, n_chunks, n_cells * n_lanes, n_lanes)
         if b >= 0 and (left < least or total - left < least):
             scores[b] = 0
 
 
 @inlined
-def _curvature(statistics: Any, at: int, n_lanes: int) -> Any:
+def _curvature(statistics: Any, at: int, n_chunks: int, step: int, n_lanes: int) -> Any:
+    """Return the sum of all curvatures, of which the narrow statistics have only one."""
     if n_lanes == LANES:
         return statistics[at + LANES - 1]
     total = np.float32(0)
-    for lane in range(LANES, 2 * LANES):
-        total += statistics[at + lane]
-    return total / np.float32(LANES)
+    for chunk in range(n_chunks):
+        for lane in range(LANES, 2 * LANES):
+            total += statistics[at + chunk * step + lane]
+    return total
 
 
 @inlined
 def _search_categories(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
     histograms: Any, at: int, cell: int, n_bins: int, n_chunks: int, n_cells: int, n_lanes: int,
-    alone: Any, lam: Any, min_child_weight: Any, gains: Any, goes_left: Any, node: int, j: int,
+    alone: Any, lam: Any, least: Any, gains: Any, goes_left: Any, node: int, j: int,
 ) -> None:  # fmt: skip
     """Find the best set of categories to go left, among the beginnings of an order.
 
-    For one class the best set is a beginning of the order of G / H (Fisher 1958). For several the
-    order is along the direction in which the vectors G / H of the categories differ most.
+    For one class and without lambda the best set is a beginning of the order of G / H (Fisher
+    1958). For several the order is along the direction in which these vectors differ most.
     """
     g, h = _cells_of_column(histograms, at, cell, n_bins + 1, n_chunks, n_cells, n_lanes)
     total_g, total_h = g.sum(axis=0), h.sum(axis=0)
     is_there = h.sum(axis=1) > np.float32(_LEAST_GAIN) * total_h.sum()
     order = _order_of_categories(g[:n_bins], h[:n_bins], total_g / (total_h + lam), lam)
     best, n_left, missing_left = alone * np.float32(1 + _LEAST_GAIN), 0, False
-    least = np.float32(min_child_weight) * np.float32(total_g.size)
+    # Narrow statistics repeat their one curvature for every gradient.
+    repeated = np.float32(total_g.size if n_lanes == LANES else 1)
     for with_missing in range(2 if is_there[n_bins] else 1):
         left_g = g[n_bins].copy() if with_missing else np.zeros_like(total_g)
         left_h = h[n_bins].copy() if with_missing else np.zeros_like(total_h)
@@ -194,7 +200,7 @@ def _search_categories(  # noqa: PLR0913, PLR0917  plain arrays, not an object o
             left_g += g[b]
             left_h += h[b]
             right_g, right_h = total_g - left_g, total_h - left_h
-            if left_h.sum() < least or right_h.sum() < least:
+            if left_h.sum() < least * repeated or right_h.sum() < least * repeated:
                 continue
             score = (left_g * left_g / (left_h + lam) + right_g * right_g / (right_h + lam)).sum()
             if score > best:

@@ -119,7 +119,7 @@ def _store_narrow_score(builder: Any, here: Any, rest: Any, reg_lambda: Any, to:
     sides = []
     for low, high in (here, rest):
         last = _INT32(PER_VECTOR - 1)
-        curvature = builder.extract_element(high, last)
+        curvature = _at_least_zero(builder, builder.extract_element(high, last), _FLOAT(0.0))
         gradient = builder.insert_element(high, _FLOAT(0.0), last)
         squares = builder.fadd(builder.fmul(low, low), builder.fmul(gradient, gradient))
         inverse = builder.fdiv(_FLOAT(1.0), builder.fadd(curvature, reg_lambda))
@@ -132,7 +132,10 @@ def _add_wide_score(builder: Any, here: Any, rest: Any, reg_lambda: Any, to: Any
     reg_lambda, parts = _repeated(builder, reg_lambda), []
     for i in range(2):
         left, right = here[i], rest[i]
-        of_left, of_right = (builder.fadd(side[2 + i], reg_lambda) for side in (here, rest))
+        of_left, of_right = (
+            builder.fadd(_at_least_zero(builder, side[2 + i], _ZERO), reg_lambda)
+            for side in (here, rest)
+        )
         # One division for both: a/b + c/d = (a d + c b) / (b d).
         above = builder.fadd(
             builder.fmul(builder.fmul(left, left), of_right),
@@ -188,6 +191,11 @@ def _on_data(build: Callable[..., None]) -> Any:
         return context.get_dummy_value()
 
     return generate
+
+
+def _at_least_zero(builder: Any, value: Any, zero: Any) -> Any:
+    """Return a curvature: of a bin without rows, rounding may have left one below 0."""
+    return builder.select(builder.fcmp_ordered(">", value, zero), value, zero)
 
 
 def _load(builder: Any, pointer: Any, n_vectors: int) -> list[Any]:
