@@ -20,6 +20,7 @@ BinTable: TypeAlias = NDArray[np.uint8]
 
 MOST_BINS = 255  # a bin is a byte, and the missing values need one
 _ROWS_FOR_QUANTILES = 200_000  # more rows would not move a quantile by a bin
+_LARGEST = np.finfo(np.float32).max
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +136,9 @@ def _edges(values: Table, max_bins: int) -> Table:
         # No edge is above the last value, however many rows have it.
         below = np.unique(np.minimum(np.searchsorted(up_to, wanted), len(distinct) - 2))
     lower, upper = distinct[below], distinct[below + 1]
-    middle = lower / 2 + upper / 2  # never beyond the largest float
+    # Infinite values count as the largest floats, so that large numbers are not taken for them.
+    finite = np.clip(distinct, -_LARGEST, _LARGEST)
+    middle = finite[below] / 2 + finite[below + 1] / 2  # never beyond the largest float
     # Of neighbouring floats the middle is one of the two; it must not be the upper one.
     edges: Table = np.where((lower < middle) & (middle < upper), middle, lower).astype(np.float32)
     return edges
