@@ -40,7 +40,11 @@ class Problem:
     def grown(self, limits, n_threads=1, rows=None):
         """The nodes of the engine's tree, and the rows in their order."""
         rows = self.rows if rows is None else rows.astype(np.int32)
-        return grow_tree(self.table, self.statistics, rows, limits, Room(), n_threads), rows
+        return self.grown_in(Room(), rows, limits, n_threads), rows
+
+    def grown_in(self, room, rows, limits, n_threads=1):
+        n_classes = self.gradient.shape[1]
+        return grow_tree(self.table, self.statistics, rows, limits, room, n_classes, n_threads)
 
 
 def table_of(bins, n_bins, is_categorical=None):
@@ -105,12 +109,13 @@ def searched(problem, reg_lambda=1.0, min_child_weight=0.0, statistics=None):
     """What the engine finds in each column for a node of all rows."""
     statistics = problem.statistics if statistics is None else statistics
     table, (n_chunks, _, n_lanes) = problem.table, statistics.shape
+    share = 1 / problem.curvature.shape[1]  # of the sum of all curvatures: their mean
     histogram = summed(table, statistics, problem.rows).astype(np.float32)
     n_columns, n_cells = table.bins.shape[1], int(table.first_cell[-1])
     gains, borders = np.full((1, n_columns), np.float32(-1)), np.full((1, n_columns), -1)
     goes_left = np.zeros((1, n_cells), bool)
     search_splits(
-        0, n_columns, np.zeros(1, np.int64), histogram.reshape(-1), n_chunks, n_lanes,
+        0, n_columns, np.zeros(1, np.int64), histogram.reshape(-1), n_chunks, n_lanes, share,
         table.first_cell, table.is_categorical, table.has_missing, reg_lambda, min_child_weight,
         gains, borders, goes_left,
     )  # fmt: skip
@@ -137,6 +142,6 @@ def overflows_its_memory(max_leaves=None):
     gradient = 8.0 ** np.arange(8)[:, None]
     problem = Problem(table_of(np.arange(8)[:, None], [8]), gradient, np.ones((8, 1)))
     room, limits = RoomWithFence(), Limits(8, max_leaves)
-    nodes = grow_tree(problem.table, problem.statistics, problem.rows, limits, room)
+    nodes = problem.grown_in(room, problem.rows, limits)
     assert nodes.depth.max() == 7
     return bool((room.fence != 7).any())

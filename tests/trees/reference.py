@@ -6,6 +6,7 @@ from itertools import combinations
 import numpy as np
 
 NEAR = 1e-5  # of a node's score: what float32 cannot tell apart
+LEAST_LAMBDA = 1e-7  # of a node's mean curvature
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ def score(gradient, curvature, reg_lambda):
 
 
 def gain_of(is_left, gradient, curvature, reg_lambda):
-    """What a split gains over the rows together."""
+    """What a split gains over the rows together, with at least the least lambda."""
+    reg_lambda = max(reg_lambda, LEAST_LAMBDA * curvature.sum(axis=0).mean())
     sides = [score(gradient[side], curvature[side], reg_lambda) for side in (is_left, ~is_left)]
     return sum(sides) - score(gradient, curvature, reg_lambda)
 

@@ -16,7 +16,6 @@ from structent.trees.boosting import Booster, Boosting, Loss, Rows, boost
 from structent.trees.growing import BinnedTable, Limits
 from tests.kernels.problems import members_of
 from tests.trees import reference as slow
-from tests.trees.problems import overflows_its_memory
 
 MONTHS = catalog.months()
 CURVATURES = ("gradient", "bound", "fisher")
@@ -34,7 +33,7 @@ def made_rows(seed=0, n=150, structure=MONTHS, n_columns=3, weights=None):
     features[:, -1] = rng.integers(5, size=n)
     bins = Bins.of(features, [False] * (n_columns - 1) + [True])
     weights = np.ones(n) if weights is None else weights
-    return Rows(binned(bins, features), labels, weights.astype(np.float32))
+    return Rows(binned(bins, features), labels, weights.astype(np.float64))
 
 
 def without_categories(rows):
@@ -73,7 +72,7 @@ def expected_gradient(structure, logits, rows, curvature="gradient", sets=()):
         ),
         "fisher": lambda: reference.fisher_curvature_of_codes(logits, *given, **options),
     }[curvature]()
-    weights = rows.weights.astype(np.float64)[:, None]
+    weights = rows.weights[:, None]
     return gradient * weights, hessian * weights
 
 
@@ -208,7 +207,7 @@ def test_a_weight_of_three_is_three_rows(curvature):
     repeated = Rows(
         BinnedTable(table.bins[again], table.first_cell, table.is_categorical, table.has_missing),
         rows.labels[again],
-        np.ones(len(again), np.float32),
+        np.ones(len(again)),
     )
     found, wanted = (
         slow.predicted(boost(some, START, always(MONTHS), way).forest, table.bins, START)
@@ -467,9 +466,22 @@ EVERY_WAY = pytest.mark.parametrize(
 )
 
 
+GAINS_OVERFLOW = pytest.mark.xfail(
+    strict=True, raises=RuntimeWarning,
+    reason="Booster.add_tree: a gain divided by the scale is beyond float32 (weights from 1e37)",
+)  # fmt: skip
+
+
 @EVERY_WAY
 @pytest.mark.parametrize(
-    "some", [(0.0, 1.0), (1e-30, 1.0), (1e30, 1.0), (1e30, 1e30), (0.0, 1e30), (1e-30, 1e-30)],
+    "some",
+    [
+        (0.0, 1.0), (0.0, 1e30), (1e-30, 1.0), (1e-30, 1e-30), (1e-300, 1.0), (1e-300, 1e-300),
+        (1e30, 1.0), (1e30, 1e30), *(
+            pytest.param(x, marks=GAINS_OVERFLOW)
+            for x in ((1e300, 1.0), (1e300, 1e300), (1e-300, 1e300))
+        ),
+    ],
     ids=str,
 )  # fmt: skip
 def test_weights_of_any_size_give_finite_logits(way, some):
@@ -482,14 +494,8 @@ def logits_with_weight(weight):
     return slow.predicted(boost(rows, START, always(MONTHS), how()).forest, rows.table.bins, START)
 
 
-TOO_HEAVY = pytest.mark.xfail(
-    strict=True,
-    reason="1e6: a curvature of -1 by rounding makes a gain infinite; else scores overflow float32",
-)
-
-
 @pytest.mark.parametrize(
-    "weight", [1e8, *(pytest.param(x, marks=TOO_HEAVY) for x in (1e6, 1e12, 1e18, 1e30))]
+    "weight", [1e6, 1e8, 1e12, 1e18, 1e30, pytest.param(1e300, marks=GAINS_OVERFLOW)]
 )
 def test_weights_that_make_the_penalty_nothing_are_all_alike(weight):
     # Beside curvatures above 1e4 the penalty of 1 changes values by less than 1e-4 of them.
@@ -530,8 +536,6 @@ def test_a_class_without_rows_gives_finite_logits(way):
 @EVERY_WAY
 @pytest.mark.parametrize("n", [1, 2, 3, 7])
 def test_few_rows_give_finite_logits(way, n):
-    if overflows_its_memory():
-        pytest.xfail("a tree of few rows writes outside its histograms, which may end the process")
     finite_logits(made_rows(n=n), way)
 
 
@@ -542,9 +546,7 @@ def test_a_constant_column_and_one_without_values_give_finite_logits(way):
     features[:, 1] = np.nan
     features[:, 2] = rng.normal(size=80)
     features[:, 3] = np.where(np.arange(80) % 2, np.inf, 1)
-    rows = Rows(
-        binned(Bins.of(features), features), rng.integers(12, size=80), np.ones(80, np.float32)
-    )
+    rows = Rows(binned(Bins.of(features), features), rng.integers(12, size=80), np.ones(80))
     finite_logits(rows, way)
 
 
@@ -552,7 +554,7 @@ def test_columns_that_tell_nothing_give_the_classes_shares_alone():
     features = np.full((90, 2), 3, np.float32)
     features[:, 1] = np.nan
     labels = np.repeat([0, 1, 2], [20, 30, 40])
-    rows = Rows(binned(Bins.of(features), features), labels, np.ones(90, np.float32))
+    rows = Rows(binned(Bins.of(features), features), labels, np.ones(90))
     made = boost(rows, np.zeros(3), always(trivial(range(3))), how(300, curvature="bound"))
     assert (made.forest.column == -1).all()
     logits = slow.predicted(made.forest, rows.table.bins[:1], np.zeros(3))[0].astype(float)
@@ -561,16 +563,7 @@ def test_columns_that_tell_nothing_give_the_classes_shares_alone():
     )
 
 
-@pytest.mark.parametrize(
-    "search",
-    [
-        "full",
-        "structured",
-        pytest.param("sketch", marks=pytest.mark.xfail(
-            strict=True, reason="_leaf_values: 0 / 0 where the rows of a leaf have no curvature"
-        )),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("curvature", CURVATURES)
 def test_without_a_penalty_logits_are_finite(search, curvature):
     way = how(
@@ -594,7 +587,7 @@ def test_plain_boosting_is_that_of_the_vector_leaves_of_xgboost(max_depth, missi
     features[rng.random((n, 4)) < missing] = np.nan
     plain = trivial(range(k))
     bins = Bins.of(features)
-    rows = Rows(binned(bins, features), labels, np.ones(n, np.float32))
+    rows = Rows(binned(bins, features), labels, np.ones(n))
     made = boost(rows, np.zeros(k), always(plain), how(n_rounds, limits=Limits(max_depth)))
     found = slow.predicted(made.forest, rows.table.bins, np.zeros(k))
 
