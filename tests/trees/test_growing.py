@@ -232,6 +232,17 @@ def test_every_gain_is_finite():
         assert np.isfinite(nodes.gain).all()
 
 
+def test_every_gain_of_a_set_of_categories_is_finite():
+    """Even where rounding leaves a curvature of -lambda on the right."""
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        problem = exact_problem(seed, 60, 2, 40, n_classes=16, categories=2)
+        problem.gradient = rng.normal(size=(60, 16)) * 10.0 ** rng.integers(-4, 7, size=(60, 1))
+        problem.curvature = abs(problem.gradient)
+        nodes, _ = problem.grown(Limits(6))
+        assert np.isfinite(nodes.gain).all()
+
+
 @few
 @given(seed=seeds, max_leaves=st.sampled_from([None, 5]))
 def test_every_leaf_has_the_least_weight(seed, max_leaves):

@@ -117,6 +117,19 @@ def test_without_a_penalty_blocks_are_split():
     assert searched(problem, 0.0, statistics=statistics).gains[0] > 0
 
 
+@pytest.mark.parametrize("is_categorical", [False, True], ids=["border", "set"])
+def test_a_curvature_that_rounding_left_below_0_counts_as_0(is_categorical):
+    """Here -lambda, which would otherwise make the score of all rows together infinite."""
+    table = table_of([[0], [1]], [2], [is_categorical])
+    gradient = np.array([[0.5, 3.0], [0.25, -3.0]])
+    found, wanted = (
+        searched(Problem(table, gradient, np.array([[0.0, 1.0], [least, 1.0]])), 1.0).gains
+        for least in (-1.0, 0.0)
+    )
+    assert wanted[0] > 8
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
 @pytest.mark.parametrize("scale", [2.0**-40, 2.0**30], ids=["1e-12", "1e9"])
 @BY_LAYOUT
 def test_large_and_small_statistics_are_split_alike(layout, scale):

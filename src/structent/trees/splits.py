@@ -103,16 +103,17 @@ def _sum_first_column(
 
 @inlined
 def _score_of(totals: Any, n_lanes: int, lam: Any) -> Any:
-    """Return the score of rows that stay together."""
-    score = np.float32(0)
+    """Return the score of rows that stay together; rounding may leave a curvature below 0."""
+    score, zero = np.float32(0), np.float32(0)
     if n_lanes == LANES:
         for lane in range(LANES - 1):
             score += totals[lane] * totals[lane]
-        return score / (totals[LANES - 1] + lam)
+        return score / (max(totals[LANES - 1], zero) + lam)
     for chunk in range(totals.size // n_lanes):
         at = chunk * n_lanes
         for lane in range(LANES):
-            score += totals[at + lane] * totals[at + lane] / (totals[at + LANES + lane] + lam)
+            g, h = totals[at + lane], max(totals[at + LANES + lane], zero)
+            score += g * g / (h + lam)
     return score
 
 
@@ -199,7 +200,8 @@ def _search_categories(  # noqa: PLR0913, PLR0917  plain arrays, not an object o
                 continue
             left_g += g[b]
             left_h += h[b]
-            right_g, right_h = total_g - left_g, total_h - left_h
+            # Rounding may leave less than nothing on the right.
+            right_g, right_h = total_g - left_g, np.maximum(total_h - left_h, np.float32(0))
             if left_h.sum() < least * repeated or right_h.sum() < least * repeated:
                 continue
             score = (left_g * left_g / (left_h + lam) + right_g * right_g / (right_h + lam)).sum()
