@@ -344,6 +344,23 @@ def test_what_is_drawn_is_a_function_of_the_seed(changes):
     assert one != other
 
 
+@pytest.mark.parametrize("weight", [1.0, 1e-12, 1e12])
+@pytest.mark.parametrize("search", SEARCHES)
+def test_every_leaf_has_the_least_weight(search, weight):
+    """The mean over the classes, whatever splits are searched on."""
+    rows = made_rows(weights=np.full(150, weight))
+    _, hessian = expected_gradient(MONTHS, after([], rows), rows)
+    least = hessian.mean(axis=1).sum() / 8
+    limits = Limits(6, min_child_weight=least, reg_lambda=weight)
+    blocks = MONTHS.block_of[0] if search == "structured" else None
+    way = how(1, split_search=search, limits=limits)
+    (tree,) = grown(rows, way, always(MONTHS), lambda _: blocks)
+    assert 4 <= len(tree.values) <= 8
+    lines = np.array([slow.walk(tree, bins)[0] for bins in rows.table.bins])
+    for line in range(len(tree.values)):
+        assert hessian[lines == line].mean(axis=1).sum() >= least * (1 - 1e-5)
+
+
 def test_a_tree_sees_a_share_of_the_rows():
     rows, way = made_rows(), how(subsample=0.5, seed=3)
     trees = grown(rows, way, always(MONTHS))

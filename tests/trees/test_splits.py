@@ -117,6 +117,14 @@ def test_without_a_penalty_blocks_are_split():
     assert searched(problem, 0.0, statistics=statistics).gains[0] > 0
 
 
+@BY_LAYOUT
+@pytest.mark.parametrize("reg_lambda", [0.0, 1.0])
+def test_rows_without_weight_gain_nothing(layout, reg_lambda):
+    problem = exact_problem(0, 30, missing=0.2, categories=1, **layout)
+    problem.gradient[:], problem.curvature[:] = 0, 0
+    assert searched(problem, reg_lambda).gains.tolist() == [0, 0, 0]
+
+
 @pytest.mark.parametrize("is_categorical", [False, True], ids=["border", "set"])
 def test_a_curvature_that_rounding_left_below_0_counts_as_0(is_categorical):
     """Here -lambda, which would otherwise make the score of all rows together infinite."""
