@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 import math
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -14,22 +16,20 @@ from numpy.typing import NDArray
 
 from structent._checks import checked_fraction
 from structent.cli import options
+from structent.cli.options import Question, read_question
 from structent.cli.output import Output, check_can_write
-from structent.cli.question import load_model, read_question, save_model
 from structent.decisions import HedgedPredictions, answer_report, calibrated_quantile
 from structent.errors import LabelError, StructentError
+from structent.estimators import files as model_files
 from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.estimators.classes import Structure, checked_structure
-from structent.inputs import read_features, read_labels, read_table
+from structent.inputs import FeatureColumn, features_from, open_table
 from structent.metrics import level_report
 from structent.structure import RandomPartition, files
 from structent.studies.comparison import scored_structure
 
-if TYPE_CHECKING:
-    import polars as pl
-
-
 _WRITERS = {".parquet": "write_parquet", ".csv": "write_csv"}
+_ATTACHMENT = "table.json"
 
 
 def train(  # noqa: PLR0913  a command has many options
@@ -58,9 +58,7 @@ def train(  # noqa: PLR0913  a command has many options
     """Train a model with the structure on all rows, or on all but those held back."""
     output = Output(as_json=as_json, quiet=quiet)
     check_can_write(save)
-    question = read_question(
-        data, target, structure, options.feature_names(features), None, allow_blocks=allow_blocks
-    )
+    question = read_question(data, target, structure, features, allow_blocks=allow_blocks)
     output.notes(*question.notes)
     relation, table = question.specified.structure, question.table
     is_held_back = held_back(calibrate, relation, table.labels, seed)
@@ -105,7 +103,7 @@ def predict(
         raise StructentError(f"the output must end in .parquet or .csv, got {out.name}")
     check_can_write(out)
     fitted, _, columns = load_model(model)
-    features = read_features(data, columns)
+    features = features_from(open_table(data, [column.name for column in columns]), columns)
     proba = fitted.predict_proba(features)
     made: dict[str, Any] = {
         "prediction": fitted.classes_[proba.argmax(axis=1)],
@@ -138,10 +136,10 @@ def evaluate(
     """Score a model on the rows of a table, level by level."""
     output = Output(as_json=as_json, quiet=quiet)
     fitted, target, columns = load_model(model)
-    labels = read_labels(data, target)
+    table = open_table(data, [target, *(column.name for column in columns)])
+    labels = table.labels(target)
     output.notes(*labels.notes)
-    has_label = read_table(data, [target])[target].is_not_null().to_numpy()
-    features = read_features(data, columns).filter(has_label)
+    features = features_from(table, columns).filter(labels.column.is_not_null())
     structure = scored_structure(checked_structure(fitted.structure_))
     proba = fitted.predict_proba(features)
     report = level_report(
@@ -154,6 +152,33 @@ def evaluate(
         shown += f"\n\nanswers at confidence {confidence:g}\n{answered}"
         facts["answers"] = {"confidence": confidence, **answered.to_dict()}
     output.result(shown, facts)
+
+
+def save_model(
+    model: StructuredBoostingClassifier, path: Path, question: Question, target: str
+) -> None:
+    """Write a model file that knows how columns of a table become its features."""
+    recipe = {"target": target, "columns": [asdict(column) for column in question.table.columns]}
+    model.save(path, attachments={_ATTACHMENT: json.dumps(recipe)})
+
+
+def load_model(path: Path) -> tuple[StructuredBoostingClassifier, str, list[FeatureColumn]]:
+    """Return the model of a file, its label column, and the columns that it wants."""
+    if not path.is_file():
+        raise StructentError(f"the model must be a file that structent saved, got no file {path}")
+    model = StructuredBoostingClassifier.load(path)
+    text = model_files.attachment(path, _ATTACHMENT)
+    if text is None:
+        raise StructentError(
+            f"{path.name} was saved by Python, and does not say which columns it wants; "
+            "predict with it in Python, or train it by structent train"
+        )
+    recipe = json.loads(text)
+    columns = [
+        FeatureColumn(column["name"], column["kind"], tuple(column["features"]))
+        for column in recipe["columns"]
+    ]
+    return model, recipe["target"], columns
 
 
 def _weights(given: str) -> str | float | None:

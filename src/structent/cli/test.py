@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from structent.cli import options
+from structent.cli.options import Question, read_question
 from structent.cli.output import Output, check_can_write
-from structent.cli.question import Question, read_question
 from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.report import write_structure_test
 from structent.structure import RandomPartition
@@ -52,7 +52,7 @@ def structure_significance(  # noqa: PLR0913  a command has many options
     output = Output(as_json=as_json, quiet=quiet)
     for path in (out, report):
         check_can_write(path)
-    question = read_question(data, target, structure, options.feature_names(features), group)
+    question = read_question(data, target, structure, features, group)
     options.check_folds(folds, at_least=2, n_rows=len(question.table.labels))
     output.notes(*question.notes)
     table = question.table
