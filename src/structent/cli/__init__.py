@@ -3,7 +3,7 @@
 import os
 import sys
 
-from structent._optional import load_optional
+from structent._optional import require_optional
 from structent.cli.interrupts import no_interrupt_lost
 from structent.errors import StructentError
 
@@ -19,7 +19,7 @@ def main() -> None:
     try:
         with no_interrupt_lost():
             for package in ("typer", "polars", "jinja2", "matplotlib", "xgboost"):
-                load_optional(package, extra="cli", purpose="The structent command")
+                require_optional(package, extra="cli", purpose="The structent command")
             from structent.cli.app import app  # noqa: PLC0415  needs what may be missing
 
             app()

@@ -15,7 +15,7 @@ from structent._checks import checked_integer
 from structent.cli import options
 from structent.cli.models import save_model
 from structent.cli.options import Question, read_question
-from structent.cli.output import Output, check_can_write
+from structent.cli.output import Output, check_can_write, shown_folds
 from structent.datasets import seattle_weather_file
 from structent.errors import StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
@@ -145,7 +145,8 @@ def shown(found: Comparison, *, save: Path | None, report: Path | None) -> Lines
     lines: list[Any] = [
         Text(
             f"{task.data}: {task.n_used:,} rows, {len(task.features)} features, "
-            f"{len(task.classes)} classes of {task.target!r}; {len(found.chosen)} folds"
+            f"{len(task.classes)} classes of {task.target!r}; "
+            f"{shown_folds(plan.n_folds, len(found.chosen) // plan.n_folds)}"
         ),
         _level_table(found),
         Text(_chosen(found)),
@@ -211,4 +212,7 @@ def _level_table(found: Comparison) -> Table:
 def _chosen(found: Comparison) -> str:
     values, counts = np.unique(found.chosen, return_counts=True)
     parts = [f"{value:g} in {count}" for value, count in zip(values, counts, strict=True)]
-    return f"Weight of the singletons that validation rows chose: {', '.join(parts)} folds."
+    return (
+        f"Weight of the singletons that validation rows chose: {', '.join(parts)} of the "
+        f"{len(found.chosen)} splits."
+    )
