@@ -104,7 +104,7 @@ def test_only_compare_learns_a_structure(structent_command, plants, tmp_path):
     about = [plants, "--target", "species", "--structure"]
     code, _, err = structent_command("train", *about, "learn", "--save", tmp_path / "model")
     assert code != 0
-    assert "structent compare alone" in " ".join(err.split())
+    assert "only structent compare takes the structure 'learn'" in " ".join(err.split())
     code, _, err = structent_command("compare", *about, "learn:width=3")
     assert code != 0
     assert "learn takes the options levels, got 'width'" in " ".join(err.split())

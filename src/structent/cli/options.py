@@ -76,8 +76,8 @@ AllowBlocks: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--allow-blocks",
-        help="Labels may be names of blocks, too, where no more is known of a row; needs a "
-        "structure file that names them.",
+        help="A label may also name a block, where the class of a row is not known; needs a "
+        "structure file that names the blocks.",
     ),
 ]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")]

@@ -51,7 +51,7 @@ def features_and_labels(
     Numbers, and true and false, are features as they are. Dates become the year and the day of the
     year, on a circle. Text that repeats itself becomes categories; other text is refused. What is
     the same in every row is left out, and so is a date whose month, year, weekday or the like
-    tells the label: a season is no discovery beside its date.
+    determines the label: to predict a season from its date is no discovery.
 
     Parameters
     ----------

@@ -67,8 +67,8 @@ def parse_structure(
     a file                                    .json, .yaml, .csv, .tsv or .nwk
     ========================================= =================================================
 
-    ``weight`` is that of the singletons. An order is that of numbers, months or weekdays, else it
-    must be given: ``ordinal:order=S|M|L|XL``.
+    ``weight`` is the weight of the singletons. Numbers, months and weekdays have an order; for
+    other labels it must be given: ``ordinal:order=S|M|L|XL``.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def parse_structure(
     kind, _, rest = spec.partition(":")
     if kind == "learn":
         raise StructentError(
-            f"{spec!r} is a structure for structent compare alone, which learns it anew in every "
+            f"only structent compare takes the structure {spec!r}, which it learns again in every "
             "fold; in Python, learn_structure() gives one to save as a file"
         )
     if allow_blocks:
