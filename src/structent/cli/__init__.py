@@ -3,23 +3,22 @@
 import os
 import sys
 
-from structent._optional import load_optional
+from structent._optional import require_optional
 from structent.cli.interrupts import no_interrupt_lost
 from structent.errors import StructentError
 
-_BROKEN_OFF = 130  # as shells say it: ended by Ctrl-C
+_BROKEN_OFF = 130  # the exit code that shells give to a program ended by Ctrl-C
 
 
 def main() -> None:
     """Run the command line: every error is one sentence, never a traceback.
 
-    The exit code is 2 for what the user can mend, 1 for what failed while running, 130 if the user
-    broke it off.
+    The exit code is 2 for wrong usage or input, 1 for what failed while running, 130 for Ctrl-C.
     """
     try:
         with no_interrupt_lost():
             for package in ("typer", "polars", "jinja2", "matplotlib", "xgboost"):
-                load_optional(package, extra="cli", purpose="The structent command")
+                require_optional(package, extra="cli", purpose="The structent command")
             from structent.cli.app import app  # noqa: PLC0415  needs what may be missing
 
             app()

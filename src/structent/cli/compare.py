@@ -13,8 +13,10 @@ from rich.text import Text
 
 from structent._checks import checked_integer
 from structent.cli import options
-from structent.cli.output import Output, check_can_write
-from structent.cli.question import Question, read_question, save_model
+from structent.cli.models import save_model
+from structent.cli.options import Question, read_question
+from structent.cli.output import Output, check_can_write, shown_folds
+from structent.datasets import seattle_weather_file
 from structent.errors import StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.inputs.specs import Options
@@ -61,9 +63,7 @@ def compare(  # noqa: PLR0913  a command has many options
         check_can_write(path)
     to_learn = _to_learn(structure)
     known = structure if to_learn is None else "trivial"  # until it is learned
-    question = read_question(
-        data, target, known, options.feature_names(features), group, allow_blocks=allow_blocks
-    )
+    question = read_question(data, target, known, features, group, allow_blocks=allow_blocks)
     options.check_folds(folds, at_least=FEWEST_FOLDS, n_rows=len(question.table.labels))
     output.notes(*question.notes)
     with output.progress() as on_progress:
@@ -81,6 +81,23 @@ def compare(  # noqa: PLR0913  a command has many options
     if report is not None:
         write_report(found, report, model_file=save)
     output.result(shown(found, save=save, report=report), as_data(found))
+
+
+def demo(
+    report: Annotated[Path, typer.Option(help="Where to write the HTML report.")] = Path(
+        "structent-demo.html"
+    ),
+) -> None:
+    """Does it help to know that months form a circle? On 1,461 days of Seattle's weather."""
+    compare(
+        seattle_weather_file(),
+        target="month",
+        structure="circular:width=3",
+        features="precipitation,temp_max,temp_min,wind",
+        repeats=1,
+        budget=0.75,
+        report=report,
+    )
 
 
 def _checked_budget(minutes: float) -> float:
@@ -128,7 +145,8 @@ def shown(found: Comparison, *, save: Path | None, report: Path | None) -> Lines
     lines: list[Any] = [
         Text(
             f"{task.data}: {task.n_used:,} rows, {len(task.features)} features, "
-            f"{len(task.classes)} classes of {task.target!r}; {len(found.chosen)} folds"
+            f"{len(task.classes)} classes of {task.target!r}; "
+            f"{shown_folds(plan.n_folds, len(found.chosen) // plan.n_folds)}"
         ),
         _level_table(found),
         Text(_chosen(found)),
@@ -194,4 +212,7 @@ def _level_table(found: Comparison) -> Table:
 def _chosen(found: Comparison) -> str:
     values, counts = np.unique(found.chosen, return_counts=True)
     parts = [f"{value:g} in {count}" for value, count in zip(values, counts, strict=True)]
-    return f"Weight of the singletons that validation rows chose: {', '.join(parts)} folds."
+    return (
+        f"Weight of the singletons that validation rows chose: {', '.join(parts)} of the "
+        f"{len(found.chosen)} splits."
+    )

@@ -52,7 +52,7 @@ class Output:
 
     @contextmanager
     def progress(self) -> Iterator[OnProgress]:
-        """Give what shows a progress bar, on a terminal alone."""
+        """Give what shows a progress bar, if messages go to a terminal."""
         shown = self.messages.is_terminal and not self.quiet and not self.as_json
         description = TextColumn("{task.description}", markup=False)
         columns = (description, BarColumn(), TimeRemainingColumn())
@@ -80,9 +80,20 @@ def check_can_write(path: Path | None) -> None:
         raise StructentError(f"the output {path} cannot be written: there is no folder {folder}")
     if path.is_dir():
         raise StructentError(f"the output {path} cannot be written: it is a folder")
-    # Files are replaced, never written over: the folder alone matters.
+    # A file is replaced, not written over: what counts is permission for the folder.
     if not os.access(folder, os.W_OK):
         raise StructentError(f"the output {path} cannot be written: no permission for {folder}")
+
+
+def shown_folds(n_folds: int, n_repeats: int) -> str:
+    """Return the folds of a cross-validation, and its repeats where there are any.
+
+    Examples
+    --------
+    >>> shown_folds(5, 2), shown_folds(3, 1)
+    ('5 folds x 2 repeats', '3 folds')
+    """
+    return f"{n_folds} folds" if n_repeats == 1 else f"{n_folds} folds x {n_repeats} repeats"
 
 
 def _plain(value: Any) -> Any:

@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from structent.cli import options
-from structent.cli.output import Output, check_can_write
-from structent.cli.question import Question, read_question
+from structent.cli.options import read_question
+from structent.cli.output import Output, check_can_write, shown_folds
 from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.report import write_structure_test
 from structent.structure import RandomPartition
@@ -52,7 +52,7 @@ def structure_significance(  # noqa: PLR0913  a command has many options
     output = Output(as_json=as_json, quiet=quiet)
     for path in (out, report):
         check_can_write(path)
-    question = read_question(data, target, structure, options.feature_names(features), group)
+    question = read_question(data, target, structure, features, group)
     options.check_folds(folds, at_least=2, n_rows=len(question.table.labels))
     output.notes(*question.notes)
     table = question.table
@@ -80,7 +80,12 @@ def structure_significance(  # noqa: PLR0913  a command has many options
             found, report, data=data.name, target=target, n_rows=len(table.labels), gains=gains,
             notes=question.notes,
         )  # fmt: skip
-    output.result(_shown(found, gains, question, data.name, report), _as_data(found, gains))
+    copies = "copy" if found.p.n_drawn == 1 else "copies"
+    about = (
+        f"{data.name}: {len(table.labels):,} rows, {len(found.structure.classes)} classes; "
+        f"{shown_folds(folds, repeats)}, {found.p.n_drawn:,} scrambled {copies}"
+    )
+    output.result(_shown(about, found, gains, report), _as_data(found, gains))
 
 
 def _can_leave_out(structure: Any) -> bool:
@@ -88,17 +93,10 @@ def _can_leave_out(structure: Any) -> bool:
 
 
 def _shown(
-    found: StructureTest, gains: tuple[PartitionGain, ...], question: Question, data: str,
-    report: Path | None,
-) -> Lines:  # fmt: skip
+    about: str, found: StructureTest, gains: tuple[PartitionGain, ...], report: Path | None
+) -> Lines:
     """Return what a person reads: the losses, the partitions, and the verdict last."""
-    lines: list[Any] = [
-        Text(
-            f"{data}: {len(question.table.labels):,} rows, {len(found.structure.classes)} classes; "
-            f"{len(found.losses)} folds, {found.p.n_drawn:,} scrambled copies"
-        ),
-        _losses_table(found),
-    ]
+    lines: list[Any] = [Text(about), _losses_table(found)]
     if gains:
         lines.append(_gains_table(gains))
     lines += [Text(note) for note in found.notes]

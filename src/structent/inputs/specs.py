@@ -11,7 +11,7 @@ from typing import Any
 from structent._checks import checked_fraction, checked_integer
 from structent._typing import Label
 from structent.errors import StructentError
-from structent.inputs.group_columns import hierarchy_from_columns
+from structent.inputs.hierarchy_columns import hierarchy_from_columns
 from structent.inputs.matching import (
     check_labels_known,
     classes_without_rows,
@@ -19,8 +19,8 @@ from structent.inputs.matching import (
     natural_order,
     sorted_classes,
 )
-from structent.inputs.reading import FilePath
 from structent.inputs.structure_files import ENDINGS, graph_from_file, structure_from_file
+from structent.inputs.table import Table
 from structent.structure.circular import circular
 from structent.structure.composed import trivial
 from structent.structure.labels import as_classes
@@ -52,7 +52,7 @@ def parse_structure(
     spec: str,
     classes: Iterable[Any],
     *,
-    table: FilePath | None = None,
+    table: Table | None = None,
     target: str | None = None,
     allow_blocks: bool = False,
 ) -> Specified:
@@ -67,8 +67,8 @@ def parse_structure(
     a file                                    .json, .yaml, .csv, .tsv or .nwk
     ========================================= =================================================
 
-    ``weight`` is that of the singletons. An order is that of numbers, months or weekdays, else it
-    must be given: ``ordinal:order=S|M|L|XL``.
+    ``weight`` is the weight of the singletons. Numbers, months and weekdays have an order; for
+    other labels it must be given: ``ordinal:order=S|M|L|XL``.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def parse_structure(
     classes
         The labels of the data, each once.
     table, target
-        The data and its label column, for ``hierarchy:columns=...``.
+        The data and its label column, for ``hierarchy:columns=...``; the columns must be loaded.
     allow_blocks
         Whether labels may be names of blocks, too. Then the structure must be a file, which says
         what the classes are: short forms take every label for a class.
@@ -94,7 +94,7 @@ def parse_structure(
     kind, _, rest = spec.partition(":")
     if kind == "learn":
         raise StructentError(
-            f"{spec!r} is a structure for structent compare alone, which learns it anew in every "
+            f"only structent compare takes the structure {spec!r}, which it learns again in every "
             "fold; in Python, learn_structure() gives one to save as a file"
         )
     if allow_blocks:
@@ -113,6 +113,20 @@ def parse_structure(
         specified.columns_used,
         (*specified.notes, *classes_without_rows(labels, known)),
     )
+
+
+def columns_of(spec: str) -> tuple[str, ...]:
+    """Return the columns of the data that define the structure, which must be loaded for it.
+
+    Examples
+    --------
+    >>> columns_of("hierarchy:columns=genus,family")
+    ('genus', 'family')
+    >>> columns_of("circular:width=3")
+    ()
+    """
+    kind, _, rest = spec.partition(":")
+    return _columns(Options(kind, rest)) if kind == "hierarchy" else ()
 
 
 def _with_blocks(spec: str, labels: tuple[Label, ...]) -> Specified:
@@ -137,7 +151,7 @@ def _with_blocks(spec: str, labels: tuple[Label, ...]) -> Specified:
 class _Request:
     options: Options
     labels: tuple[Label, ...]
-    table: FilePath | None
+    table: Table | None
     target: str | None
 
 
@@ -161,14 +175,18 @@ def _ordinal(request: _Request) -> Specified:
 
 def _hierarchy(request: _Request) -> Specified:
     options = request.options
-    options.check_names("columns", "weight")
-    columns = tuple(options.required("columns").split(","))
+    columns = _columns(options)
     if request.table is None or request.target is None:
         raise StructentError(
             "hierarchy:columns=... needs data with these columns, got none; name a structure file"
         )
     structure, notes = hierarchy_from_columns(request.table, request.target, columns)
     return Specified(_weighed(structure, options), columns, notes)
+
+
+def _columns(options: Options) -> tuple[str, ...]:
+    options.check_names("columns", "weight")
+    return tuple(options.required("columns").split(","))
 
 
 def _graph(request: _Request) -> Specified:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from structent._typing import FloatArray
 from structent.errors import StructentError
-from structent.inputs import features_and_labels
+from structent.inputs import features_and_labels, open_table
 from structent.structure import LabelGraph
 
 FEATURES = ("PRCP", "TMAX", "TMIN")
@@ -90,7 +90,7 @@ def county_graph(data: Path) -> LabelGraph:
 @cache
 def _rows(data: Path, label: str) -> Rows:
     file = _file(data, _TABLE)
-    table = features_and_labels(file, label, features=FEATURES)
+    table = features_and_labels(open_table(file, [label, *FEATURES]), label, features=FEATURES)
     wrong = [column.name for column in table.columns if column.kind != "number"]
     if wrong:
         raise StructentError(f"{file} must hold numbers in {', '.join(wrong)}, got other values")

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from structent import StructureError, hierarchy
-from structent.inputs.group_columns import hierarchy_from_columns, hierarchy_from_groups
+from structent.inputs import open_table
+from structent.inputs.hierarchy_columns import hierarchy_from_columns, hierarchy_from_groups
 
 
 @st.composite
@@ -40,7 +41,7 @@ def test_labels_with_several_values_are_listed(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("y,g\noak,A\noak,B\nelm,A\nfir,B\nfir,C\n")
     with pytest.raises(StructureError) as caught:
-        hierarchy_from_columns(path, "y", ["g"])
+        hierarchy_from_columns(open_table(path), "y", ["g"])
     assert str(caught.value) == (
         "each label must have one value in column 'g', got several for "
         "'fir' ('B', 'C'), 'oak' ('A', 'B')"
@@ -50,5 +51,5 @@ def test_labels_with_several_values_are_listed(tmp_path):
 def test_groups_may_be_numbers(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("y,g\n1,10\n2,10\n3,20\n,20\n")
-    structure, _ = hierarchy_from_columns(path, "y", ["g"])
+    structure, _ = hierarchy_from_columns(open_table(path), "y", ["g"])
     assert structure == hierarchy({1: (10,), 2: (10,), 3: (20,)}, level_names=["g"])

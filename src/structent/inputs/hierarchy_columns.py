@@ -1,13 +1,12 @@
-"""Hierarchies from columns of groups: in the data, or in a table with one row a class."""
+"""Hierarchies from columns of groups: in the data, or in a table with one row per class."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from structent._typing import Label
 from structent.errors import StructureError
-from structent.inputs.labelled import label_column
 from structent.inputs.matching import sorted_classes
-from structent.inputs.reading import FilePath, read_table
+from structent.inputs.table import Table, label_column
 from structent.structure.hierarchy import GroupPath, Paths, hierarchy
 from structent.structure.random_partition import RandomPartition
 
@@ -15,23 +14,22 @@ _MOST_SHOWN = 10
 
 
 def hierarchy_from_columns(
-    table: FilePath, target: str, columns: Sequence[str]
+    table: Table, target: str, columns: Sequence[str]
 ) -> tuple[RandomPartition, tuple[str, ...]]:
     """Return the hierarchy of the labels that columns of the data give, and notes.
 
-    Each label must have one value in each column; where a row has none, that of the label's other
-    rows counts.
+    Each label must have one value in each column. A row without a value takes the value of the
+    label's other rows.
     """
     if target in columns:
         raise StructureError(
             f"columns of groups must not be the target, got {target!r}; name the coarser ones"
         )
-    data = read_table(table, list(dict.fromkeys([target, *columns])))
-    labels, _ = label_column(data[target])
-    classes = sorted_classes(labels.drop_nulls().unique().to_list())
-    values = labels.to_list()
+    labels = table.labels(target)
+    classes = labels.classes
+    values = labels.column.to_list()
     groups = {
-        name: _group_of_each(classes, values, label_column(data[name])[0].to_list(), name)
+        name: _group_of_each(classes, values, label_column(table.column(name))[0].to_list(), name)
         for name in columns
     }
     return hierarchy_from_groups(classes, groups)

@@ -1,13 +1,14 @@
-"""Reading tables: every format gives the same rows, and every refusal is one sentence."""
+"""Tables and their labels: every format gives the same rows, every refusal is one sentence."""
 
 import gzip
+from datetime import date
 
 import polars as pl
 import pytest
 
 from structent import StructentError
-from structent.inputs import column_names, read_table
-from structent.inputs.reading import numbers_from_text
+from structent.inputs import open_table
+from structent.inputs.table import numbers_from_text
 
 TABLE = pl.DataFrame(
     {"size": [1.5, 2.0, None], "name": ["a", "b,c", None], "ok": [True, False, True]}
@@ -31,36 +32,54 @@ def table_file(request, tmp_path):
 
 
 def test_every_format_gives_the_table_that_was_written(table_file):
-    assert read_table(table_file).equals(TABLE)
-    assert column_names(table_file) == ("size", "name", "ok")
+    table = open_table(table_file)
+    assert table.frame.equals(TABLE)
+    assert table.header == ("size", "name", "ok")
 
 
 def test_only_the_columns_asked_for_come_in_the_order_asked(table_file):
-    assert read_table(table_file, ["ok", "size"]).equals(TABLE.select("ok", "size"))
+    table = open_table(table_file, ["ok", "size"])
+    assert table.frame.equals(TABLE.select("ok", "size"))
+    assert table.header == ("size", "name", "ok")
+    assert table.column("ok").to_list() == [True, False, True]
+    with pytest.raises(StructentError, match=r"column 'name' of .* was not loaded"):
+        table.column("name")
+
+
+def test_the_file_is_closed_once_it_is_read(table_file):
+    table = open_table(table_file)
+    table_file.unlink()
+    assert table.labels("ok").classes == (False, True)
+
+
+def test_labels_are_converted_once(table_file):
+    table = open_table(table_file)
+    assert table.labels("name") is table.labels("name")
 
 
 def test_a_column_is_not_a_pattern(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("^a.*$,ab\n1,2\n")
-    assert read_table(path, ["^a.*$"]).rows() == [(1,)]
+    assert open_table(path, ["^a.*$"]).frame.rows() == [(1,)]
 
 
 def test_a_decimal_after_thousands_of_whole_numbers_is_read(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x\n" + "1\n" * 5000 + "1.5\n")
-    assert read_table(path)["x"][-1] == 1.5
+    assert open_table(path).column("x")[-1] == 1.5
 
 
 def test_a_mark_before_the_first_name_is_no_part_of_it(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"\xef\xbb\xbfsize,name\n1,a\n")
-    assert column_names(path) == ("size", "name")
-    assert read_table(path, ["size"]).rows() == [(1,)]
+    table = open_table(path, ["size"])
+    assert table.header == ("size", "name")
+    assert table.frame.rows() == [(1,)]
 
 
 def refusal(path, columns=None):
     with pytest.raises(StructentError) as caught:
-        read_table(path, columns)
+        open_table(path, columns)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -119,3 +138,51 @@ def test_words_for_a_missing_value_beside_numbers_are_missing(text, numbers):
 @pytest.mark.parametrize("text", [["NA", "DE"], ["1", "2"], ["NA", "NA"], ["1", "NA", "two"]])
 def test_other_text_is_text(text):
     assert numbers_from_text(pl.Series(text)) is None
+
+
+def labels_of(values, tmp_path, dtype=None):
+    path = tmp_path / "t.parquet"
+    pl.DataFrame({"y": pl.Series(values, dtype=dtype)}).write_parquet(path)
+    return open_table(path).labels("y")
+
+
+@pytest.mark.parametrize("values", [["oak", "elm", "oak"], [3, 1, 2], [True, False, True]])
+def test_labels_are_as_in_the_table(values, tmp_path):
+    labels = labels_of(values, tmp_path)
+    assert labels.values.tolist() == values
+    assert labels.classes == tuple(sorted(set(values)))
+    assert labels.notes == ()
+
+
+def test_categories_are_text(tmp_path):
+    assert labels_of(["b", "a"], tmp_path, pl.Categorical).values.tolist() == ["b", "a"]
+
+
+def test_whole_numbers_written_as_decimals_are_whole(tmp_path):
+    labels = labels_of([1.0, float("nan"), 2.0, None], tmp_path)
+    assert list(map(repr, labels.values.tolist())) == ["1", "2"]
+    assert labels.notes == (
+        "the labels in 'y' are whole numbers written as decimals and were read as such",
+        "2 rows without a label in 'y' left out",
+    )
+
+
+def test_a_word_for_a_missing_number_is_no_class(tmp_path):
+    labels = labels_of(["1", "NA", "2"], tmp_path)
+    assert labels.column.to_list() == [1, None, 2]
+    assert labels.values.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ([1.5, 2.0], "got decimals such as 1.5 in column 'y'; predicting numbers is regression"),
+        ([1e300, 2.0], "got decimals such as 1e+300"),
+        ([date(2012, 1, 1), date(2012, 1, 2)], "got Date in column 'y'"),
+        (["oak", "oak"], r"at least two different labels, got \['oak'\]"),
+        (pl.Series([None, None], dtype=pl.String), r"at least two different labels, got \[\]"),
+    ],
+)
+def test_what_cannot_be_a_target_is_refused(values, reason, tmp_path):
+    with pytest.raises(StructentError, match=reason.replace("+", r"\+")):
+        labels_of(values, tmp_path)
