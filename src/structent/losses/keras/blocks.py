@@ -1,4 +1,4 @@
-"""The blocks of a structure as tensors of Keras's backend."""
+"""The blocks of a structure as tensors of Keras's backend: fixed, or drawn for each batch."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from structent._typing import IntArray
 from structent.errors import StructureError
 from structent.kernels.layout import Layout
+from structent.losses.keras.private import own_metrics
 from structent.structure import PartitionSampler, RandomPartition
 
 Tensor: TypeAlias = Any  # a tensor of the backend
 Weight: TypeAlias = Any  # a number, or a tensor where it is drawn
 
-_LARGEST_TABLE = 256  # integers a class: 10 MB at 10,000 classes
+_LARGEST_TABLE = 256  # integers per class: 10 MB at 10,000 classes
 
 
 def compute_dtype() -> str:
@@ -103,7 +104,7 @@ class Blocks:
     def of(cls, structure: RandomPartition) -> Blocks:
         """Return the blocks of a structure."""
         layout = Layout.of(structure)
-        rows, weights = numbered_from_zero(layout), layout.weights.tolist()
+        rows, weights = layout.local_block_of, layout.weights.tolist()
         pairs = list(zip(weights, rows, strict=True))
         if layout.parents:
             chains: tuple[tuple[Step, ...], ...] = (_chain(weights[::-1], layout.parents),)
@@ -141,11 +142,6 @@ def _padded(block_of: NDArray[Any], places: NDArray[Any]) -> IntArray:
         block_of, kind="stable"
     )
     return padded
-
-
-def numbered_from_zero(layout: Layout) -> list[IntArray]:
-    """Return the block of each class in each partition, the first block of each being 0."""
-    return [row - row.min() for row in layout.block_of]
 
 
 class HeldBlocks(keras.metrics.Metric):  # type: ignore[misc]  # Keras has no types
@@ -200,9 +196,8 @@ class HeldBlocks(keras.metrics.Metric):  # type: ignore[misc]  # Keras has no ty
 
     def attach(self, model: Any) -> None:
         """Become part of the state of a model."""
-        # The list itself, because a model that is built takes no attribute with state any more.
         self.detach(model)
-        model._metrics.append(self)
+        own_metrics(model).append(self)
         if self not in model.metrics:
             self.detach(model)
             raise StructureError(
@@ -212,8 +207,8 @@ class HeldBlocks(keras.metrics.Metric):  # type: ignore[misc]  # Keras has no ty
 
     def detach(self, model: Any) -> None:
         """Be no part of a model any more, so that its traced steps are not valid without it."""
-        if self in model._metrics:
-            model._metrics.remove(self)
+        if self in own_metrics(model):
+            own_metrics(model).remove(self)
 
     def reset_state(self) -> None:
         """Rest: Keras resets metrics when an epoch begins, and when an evaluation does."""
@@ -227,8 +222,7 @@ class HeldBlocks(keras.metrics.Metric):  # type: ignore[misc]  # Keras has no ty
         layout = Layout.of(structure)
         block_of = np.zeros(self.block_of.shape, np.int32)
         weights = np.zeros(self.weights.shape)
-        for t, row in enumerate(numbered_from_zero(layout)):
-            block_of[t] = row
+        block_of[: layout.n_partitions] = layout.local_block_of
         weights[0] = layout.singleton_weight
         weights[1 : 1 + layout.n_partitions] = layout.weights
         self.block_of.assign(block_of)
