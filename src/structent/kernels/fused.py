@@ -20,7 +20,7 @@ Array: TypeAlias = NDArray[Any]
 
 CURVATURES = {"bound": cpu.BOUND, "gradient": cpu.GRADIENT, "fisher": cpu.FISHER}
 
-# Fewer logits than this are done sooner than a second thread is woken.
+# With fewer logits than this, waking a second thread takes longer than the work.
 _WORTH_A_THREAD = 50_000
 _NONE = {np.dtype(kind): np.empty(0, dtype=kind) for kind in (np.float32, np.float64)}
 

@@ -112,7 +112,7 @@ def _parameters(training: Training) -> dict[str, Any]:
         "seed": training.seed,
         "num_threads": training.n_threads,
         "deterministic": True,
-        "force_row_wise": True,  # what LightGBM finds the faster way may differ from run to run
+        "force_row_wise": True,  # else LightGBM takes the faster way, which may differ by run
         "verbosity": -1,
     }
 

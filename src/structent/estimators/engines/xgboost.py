@@ -65,7 +65,7 @@ def metric(training: Training) -> Any:
 def parameters(training: Training) -> dict[str, Any]:
     """Return the settings under XGBoost's names."""
     settings, start = training.settings, training.start
-    # XGBoost's own metric refuses labels that are no classes.
+    # XGBoost's own metric refuses labels that are not classes.
     has_sets = training.label_sets is not None
     return {
         # Known to XGBoost beside our objective, so that it predicts probabilities.
@@ -142,7 +142,7 @@ class XGBoostModel:
 
     def margins(self, features: FloatTable, n_threads: int) -> FloatArray:
         """Return the logits of each row, (n, classes)."""
-        if n_threads != self._n_threads:  # threads may share a booster, not while it is changed
+        if n_threads != self._n_threads:  # threads may share a booster, but not change it
             self.booster.set_param({"nthread": n_threads})
             self._n_threads = n_threads
         types = self.booster.feature_types
@@ -178,7 +178,7 @@ class _OnRound(xgboost.callback.TrainingCallback):  # type: ignore[misc,name-def
 
 
 class _LogLossOfSets:
-    """Plain log loss, under XGBoost's own name; of a set of classes that of its probability."""
+    """Plain log loss, under XGBoost's own name; for a set of classes, -log of its probability."""
 
     def __init__(self, structure: RandomPartition, label_sets: LabelSets) -> None:
         self._mean_loss = structured_metric(structure, label_sets=label_sets)
@@ -203,11 +203,11 @@ def _matrix(rows: TrainingRows, training: Training, ref: Any = None) -> Any:
 
 @contextmanager
 def interrupts_postponed() -> Iterator[None]:
-    """Raise an interrupt at the end of the block, if one came meanwhile.
+    """Raise an interrupt at the end of the block, if one came during it.
 
-    XGBoost asks Python for rows several times while it builds a matrix. An interrupt that falls
-    into such a question is lost, XGBoost takes it for the end of the rows, and the memory of the
-    process may be damaged.
+    XGBoost asks Python for rows several times while it builds a matrix. An interrupt during such a
+    call is lost, XGBoost takes it for the end of the rows, and the memory of the process may be
+    damaged.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):

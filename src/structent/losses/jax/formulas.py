@@ -327,6 +327,6 @@ def _merged(log_q: Array, mass: Array, block_of: Any, *, n_blocks: int) -> tuple
     """Return the logarithm of each block's probability, by its own largest, and its mass."""
     shift = lax.stop_gradient(_finite(jax.ops.segment_max(log_q, block_of, n_blocks)))
     sums = jax.ops.segment_sum(jnp.exp(log_q - shift[block_of]), block_of, n_blocks)
-    # The logarithm of 0 is not taken, for its derivative would be NaN.
+    # The logarithm of 0 is not taken, because its derivative would be NaN.
     merged = jnp.where(sums == 0, -jnp.inf, shift + jnp.log(jnp.where(sums == 0, 1, sums)))
     return merged, jax.ops.segment_sum(mass, block_of, n_blocks)

@@ -58,7 +58,7 @@ def losses(
 
 
 def holds_class_indices(y_true: Tensor, y_pred: Tensor, n_classes: int) -> bool:
-    """Return whether ``y_true`` has class indices, or else rows of all classes: by shape alone."""
+    """Return whether ``y_true`` has class indices or, as its shape says, distributions."""
     true, predicted = tuple(y_true.shape), tuple(y_pred.shape)
     if not predicted or predicted[-1] != n_classes:
         raise StructureError(
@@ -75,7 +75,7 @@ def holds_class_indices(y_true: Tensor, y_pred: Tensor, n_classes: int) -> bool:
 
 
 def known_labels(labels: Tensor, n_classes: int) -> tuple[Tensor, Tensor]:
-    """Return class indices that are safe to look up, and whether they were so from the start."""
+    """Return class indices that are safe to look up, and whether each was in range as given."""
     safe = ops.clip(labels, 0, n_classes - 1)
     return safe, ops.equal(safe, labels)
 
@@ -97,7 +97,7 @@ class CoarseTable:
 
     @property
     def n_codes(self) -> int:
-        """How many codes there are, those of the classes among them."""
+        """How many codes there are, including those of the classes."""
         return len(self.label_sets.sets)
 
     def true_blocks(self, codes: Tensor, blocks: Blocks) -> Iterator[tuple[Weight, Tensor]]:
@@ -135,8 +135,8 @@ def _masked(value: Tensor, kept: Tensor, shape: Any) -> Tensor:
 def _losses_of_labels(labels: Tensor, rows: Tensor, blocks: Blocks, from_logits: bool) -> Tensor:
     """W lse(z) - w_0 z_y - sum_t w_t lse(z over B_t(y)), (n,).
 
-    All that is subtracted is taken from the top of the row, so that what is far from 0 keeps its
-    digits: the top is within lse(z), and the weights sum to W.
+    All terms are relative to the largest logit of the row, the top, so that logits far from 0 keep
+    their digits: lse(z) is relative to it, too, and the weights sum to W.
     """
     labels, known = known_labels(labels, blocks.n_classes)
     if from_logits and blocks.structure is not None and _are_torch_tensors(rows):

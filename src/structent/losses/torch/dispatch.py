@@ -24,12 +24,6 @@ def layout_of(structure: RandomPartition) -> Layout:
 
 
 @lru_cache(maxsize=64)
-def tensor_layout_of(layout: Layout, device: torch.device) -> formulas.TensorLayout:
-    """Return a layout on a device."""
-    return formulas.TensorLayout.of(layout, device)
-
-
-@lru_cache(maxsize=64)
 def coarse_layouts_of(layout: Layout, sets: tuple[tuple[int, ...], ...]) -> CoarseLayouts:
     """Return the layouts of sets of classes, which are compiled once."""
     return CoarseLayouts.of(layout, sets)
@@ -60,7 +54,7 @@ def losses_of_labels(
     ``of_mean``, else of each loss. The losses are flat.
     """
     if not logits.is_cpu:
-        on_device = tensor_layout_of(layout, logits.device)
+        on_device = _tensor_layout_of(layout, logits.device)
         return portable_losses_of_labels(
             logits, target, on_device, weight, ignore_index,
             with_gradient=with_gradient, of_mean=of_mean,
@@ -128,11 +122,9 @@ def row_weights(
     """Return the weight of each row, in the shape of the labels: 0 where it is not kept."""
     if weight is None:
         return kept.to(dtype)
-    of_codes = (
-        weight.to(dtype)
-        if members is None
-        else formulas.weights_of_codes(weight.to(dtype), members)
-    )
+    of_codes = weight.to(dtype)
+    if members is not None:
+        of_codes = formulas.weights_of_codes(of_codes, members)
     return kept * of_codes[labels]
 
 
@@ -153,7 +145,7 @@ def losses_of_distributions(logits: Tensor, distributions: Tensor, layout: Layou
     """
     n_classes = logits.shape[1]
     flat, p = (x.movedim(1, -1).reshape(-1, n_classes) for x in (logits, distributions))
-    losses = formulas.loss_of_distributions(flat, p, tensor_layout_of(layout, logits.device))
+    losses = formulas.loss_of_distributions(flat, p, _tensor_layout_of(layout, logits.device))
     return losses.reshape(logits.shape[0], *logits.shape[2:])
 
 
@@ -163,9 +155,15 @@ def losses_of_codes(logits: Tensor, codes: Tensor, coarse: CoarseLayouts) -> Ten
     ``logits`` are (n, classes, ...), codes and losses (n, ...).
     """
     flat = logits.movedim(1, -1).reshape(-1, logits.shape[1])
-    layout = tensor_layout_of(coarse.layout, logits.device)
+    layout = _tensor_layout_of(coarse.layout, logits.device)
     is_member = formulas.members_of_rows(codes.reshape(-1), members_on(coarse, logits.device))
     losses, _ = formulas.loss_and_gradient_of_sets(
         flat, is_member, flat.new_empty(0), layout, with_gradient=False
     )
     return losses.reshape(codes.shape)
+
+
+@lru_cache(maxsize=64)
+def _tensor_layout_of(layout: Layout, device: torch.device) -> formulas.TensorLayout:
+    """Return a layout on a device."""
+    return formulas.TensorLayout.of(layout, device)
