@@ -28,12 +28,12 @@ CODES = [4, 1, 2]
 )
 def test_pairs_are_encoded_in_whatever_form_they_come(labels):
     assert PAIRS.encode(labels).tolist() == CODES
-    assert PAIRS.encode(labels, allow_blocks=True).codes.tolist() == CODES
+    assert PAIRS.encode_with_blocks(labels).codes.tolist() == CODES
 
 
 def test_a_block_of_pairs_is_a_label_of_its_own():
-    targets = PAIRS.encode([("c", 1), "(a+b, 2)", {("a", 1), ("c", 2)}], allow_blocks=True)
-    assert targets.classes_of_rows() == [
+    label_sets = PAIRS.encode_with_blocks([("c", 1), "(a+b, 2)", {("a", 1), ("c", 2)}])
+    assert label_sets.classes_of_rows() == [
         (("c", 1),),
         (("a", 2), ("b", 2)),
         (("a", 1), ("c", 2)),

@@ -80,7 +80,7 @@ class StructuredBoostingClassifier(
         "full" searches splits on the whole gradient. "structured" searches on its sums over the
         blocks of a partition, drawn in every round from the structure by its own weights (those of
         ``weights="auto"`` if chosen): faster where classes are many. With ``weights=1`` the loss is
-        plain, and splits alone know the structure. Needs XGBoost 3.2 and vector leaves.
+        plain, and splits alone know the structure. Needs XGBoost and vector leaves.
     early_stopping_rounds
         Training ends after this many rounds without a better validation log loss, and keeps the
         best round. With None all rounds are trained, on all rows.
@@ -234,7 +234,7 @@ class StructuredBoostingClassifier(
                     int(random.randint(2**31 - 1)),
                     checked_n_jobs(self.n_jobs),
                     recording(scores, show),
-                    classes.targets,
+                    classes.label_sets,
                 )
             )
         return self.adopt(FittedBoosting(encoder, model, tuple(scores)))

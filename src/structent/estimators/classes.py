@@ -25,7 +25,7 @@ from structent.structure.labels import (
     plain_values,
     with_columns_joined,
 )
-from structent.structure.targets import Targets, encode_with_blocks
+from structent.structure.targets import LabelSets, label_sets_of
 
 Structure: TypeAlias = RandomPartition | PartitionSampler
 
@@ -87,18 +87,18 @@ class Classes:
         classes = cls.of_structure(checked_structure(structure))
         found: set[tuple[int, ...]] = set()
         for column in labels:
-            targets = classes._targets(column)
-            found |= {targets.sets[code] for code in np.unique(targets.codes)}
+            label_sets = classes._label_sets_of(column)
+            found |= {label_sets.sets[code] for code in np.unique(label_sets.codes)}
         return replace(classes, sets=tuple(sorted(each for each in found if len(each) > 1)))
 
     def encode(self, y: NDArray[Any]) -> IndexArray:
         """Return the column of each label, or the code of the set of columns that it means."""
         if self.sets is None:
             return self._encoded_classes(y)
-        targets = self._targets(y)
+        label_sets = self._label_sets_of(y)
         code_of = {members: len(self.labels) + s for s, members in enumerate(self.sets)}
-        used, of_row = np.unique(targets.codes, return_inverse=True)
-        members = [targets.sets[code] for code in used]
+        used, of_row = np.unique(label_sets.codes, return_inverse=True)
+        members = [label_sets.sets[code] for code in used]
         codes = [m[0] if len(m) == 1 else code_of[m] for m in members]
         return np.array(codes, dtype=np.int64)[of_row]
 
@@ -108,12 +108,11 @@ class Classes:
         return self.sets or ()
 
     @property
-    def targets(self) -> Targets | None:
+    def label_sets(self) -> LabelSets | None:
         """What the codes beyond the columns mean, as losses take it; None where there are none."""
         if not self.sets:
             return None
-        singletons = tuple((column,) for column in range(len(self.labels)))
-        return Targets(np.empty(0, dtype=np.int64), (*singletons, *self.sets), self.labels)
+        return LabelSets.of_sets(self.sets, self.labels)
 
     @property
     def n_codes(self) -> int:
@@ -158,11 +157,11 @@ class Classes:
         places = np.argsort(self.columns)
         return np.append(places, np.arange(len(places), self.n_codes))[codes]
 
-    def _targets(self, y: Any) -> Targets:
+    def _label_sets_of(self, y: Any) -> LabelSets:
         if isinstance(self.structure, RandomPartition):
-            return self.structure.encode(y, allow_blocks=True)
+            return self.structure.encode_with_blocks(y)
         try:
-            return encode_with_blocks(y, self.structure.classes, {})
+            return label_sets_of(y, self.structure.classes, {})
         except LabelError as error:
             raise LabelError(
                 f"{error}; the blocks of a sampler have no names: give a set of classes instead"

@@ -15,7 +15,7 @@ from structent.errors import StructentError
 from structent.estimators.classes import Structure
 from structent.estimators.columns import FloatTable
 from structent.estimators.rows import TrainingRows
-from structent.structure.targets import Targets
+from structent.structure.targets import LabelSets
 
 # Called after every round with its number and the log loss of the validation rows, if any.
 OnRound: TypeAlias = Callable[[int, float | None], None]
@@ -88,7 +88,7 @@ class Training:
         The margins that training starts from, (classes,).
     is_categorical
         Whether each column of the features holds the codes of categories.
-    targets
+    label_sets
         What codes of labels beyond the classes mean; None where all labels are classes.
     """
 
@@ -102,7 +102,7 @@ class Training:
     seed: int
     n_threads: int
     on_round: OnRound
-    targets: Targets | None = None
+    label_sets: LabelSets | None = None
 
     @property
     def n_classes(self) -> int:

@@ -142,8 +142,8 @@ def _with_blocks(spec: str, labels: tuple[Label, ...]) -> Specified:
             f"where labels may be blocks, the structure must name them, got the sampler in {spec}, "
             "whose blocks change"
         )
-    targets = structure.encode(labels, allow_blocks=True)
-    used = [structure.classes[code] for code in targets.codes if code < structure.n_classes]
+    label_sets = structure.encode_with_blocks(labels)
+    used = [structure.classes[code] for code in label_sets.codes if code < structure.n_classes]
     return Specified(structure, (), (*notes, *classes_without_rows(used, structure.classes)))
 
 

@@ -21,7 +21,7 @@ from structent._typing import FloatArray, IndexArray, Label
 from structent.errors import StructureError
 from structent.structure import RandomPartition
 from structent.structure.labels import class_indices, plain_values
-from structent.structure.targets import Targets
+from structent.structure.targets import LabelSets
 
 
 class Measure(NamedTuple):
@@ -176,7 +176,7 @@ class Rows:
         if named is None:
             codes = class_indices(y_true, classes)
         else:
-            codes, sets = _codes_and_sets(named.encode(y_true, allow_blocks=True))
+            codes, sets = _codes_and_sets(named.encode_with_blocks(y_true))
         if len(codes) != len(checked):
             raise StructureError(f"y_true has {len(codes)} rows but proba has {len(checked)}")
         if sample_weight is None:
@@ -218,13 +218,13 @@ def checked_columns(classes: Any, expected: tuple[Label, ...]) -> IndexArray | N
     return np.argsort(codes)
 
 
-def _codes_and_sets(targets: Targets) -> tuple[IndexArray, tuple[tuple[int, ...], ...]]:
+def _codes_and_sets(label_sets: LabelSets) -> tuple[IndexArray, tuple[tuple[int, ...], ...]]:
     """Return codes of classes and of those sets that occur: a structure has many more blocks."""
-    n_classes = len(targets.classes)
-    used = np.unique(targets.codes[targets.codes >= n_classes])
-    is_class = targets.codes < n_classes
-    codes = np.where(is_class, targets.codes, n_classes + np.searchsorted(used, targets.codes))
-    return codes, tuple(targets.sets[code] for code in used)
+    n_classes, codes = len(label_sets.classes), label_sets.codes
+    used = np.unique(codes[codes >= n_classes])
+    is_class = codes < n_classes
+    codes = np.where(is_class, codes, n_classes + np.searchsorted(used, codes))
+    return codes, tuple(label_sets.sets[code] for code in used)
 
 
 def _checked_sample_weight(sample_weight: ArrayLike, n: int) -> FloatArray:

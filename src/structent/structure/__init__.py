@@ -22,11 +22,12 @@ from structent.structure.ordinal import ordinal
 from structent.structure.partition import Partition
 from structent.structure.random_partition import RandomPartition
 from structent.structure.samplers import FixedStructure, PartitionSampler, SpanningTreePartitions
-from structent.structure.targets import Targets
+from structent.structure.targets import LabelSets
 
 __all__ = [
     "FixedStructure",
     "LabelGraph",
+    "LabelSets",
     "MixedPartitions",
     "Partition",
     "PartitionSampler",
@@ -34,7 +35,6 @@ __all__ = [
     "RandomPartition",
     "ScrambledPartitions",
     "SpanningTreePartitions",
-    "Targets",
     "circular",
     "distances_from_confusion",
     "hierarchy",

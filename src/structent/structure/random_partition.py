@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain, count
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +19,7 @@ from structent.structure import files
 from structent.structure.drawing import draw
 from structent.structure.labels import as_label, class_indices, unknown_label
 from structent.structure.partition import Partition
-from structent.structure.targets import Targets, encode_with_blocks
+from structent.structure.targets import LabelSets, label_sets_of
 
 if TYPE_CHECKING:
     from structent.structure.composed import ProductPartitions
@@ -284,36 +284,31 @@ class RandomPartition:
 
     # Labels
 
-    @overload
-    def encode(
-        self, labels: ArrayLike | Sequence[Any], allow_blocks: Literal[False] = False
-    ) -> IndexArray: ...
+    def encode(self, labels: ArrayLike | Sequence[Any]) -> IndexArray:
+        """Return the index of each label among the classes, (n,).
 
-    @overload
-    def encode(self, labels: ArrayLike | Sequence[Any], allow_blocks: Literal[True]) -> Targets: ...
+        Examples
+        --------
+        >>> from structent import trivial
+        >>> trivial(["oak", "maple", "rose"]).encode(["rose", "oak"]).tolist()
+        [2, 0]
+        """
+        return class_indices(labels, self.classes)
 
-    def encode(
-        self, labels: ArrayLike | Sequence[Any], allow_blocks: bool = False
-    ) -> IndexArray | Targets:
-        """Return the index of each label among the classes.
+    def encode_with_blocks(self, labels: ArrayLike | Sequence[Any]) -> LabelSets:
+        """Return the code of each label, and the classes that each code stands for.
 
-        With ``allow_blocks`` a label may also be a block's name (``"tree"``, or
-        ``"superclass:trees"`` where levels share names) or a set of classes, and the result is
-        :class:`~structent.structure.targets.Targets`: the codes and the classes that each code
-        stands for.
+        A label is a class, the name of a block (``"tree"``, or ``"superclass:trees"`` where levels
+        share names) or a set of classes.
 
         Examples
         --------
         >>> from structent import hierarchy
         >>> plants = hierarchy({"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)})
-        >>> plants.encode(["rose", "oak"]).tolist()
-        [2, 0]
-        >>> plants.encode(["rose", "tree"], allow_blocks=True).classes_of_rows()
-        [('rose',), ('oak', 'maple')]
+        >>> plants.encode_with_blocks(["rose", "tree", {"oak", "rose"}]).classes_of_rows()
+        [('rose',), ('oak', 'maple'), ('oak', 'rose')]
         """
-        if allow_blocks:
-            return encode_with_blocks(labels, self.classes, self.levels)
-        return class_indices(labels, self.classes)
+        return label_sets_of(labels, self.classes, self.levels)
 
     # Files
 

@@ -42,8 +42,8 @@ def problem(structure, n=6, scale=3.0, seed=0):
     rng = np.random.default_rng(seed)
     k = structure.n_classes
     logits = rng.normal(scale=scale, size=(n, k)).astype(np.float32)
-    targets = rng.dirichlet(np.full(k, 0.3), size=n) * (rng.random((n, k)) < 0.7)
-    return logits, rng.integers(0, k, n), targets.astype(np.float32)
+    distributions = rng.dirichlet(np.full(k, 0.3), size=n) * (rng.random((n, k)) < 0.7)
+    return logits, rng.integers(0, k, n), distributions.astype(np.float32)
 
 
 def expected_of_labels(structure, logits, labels):
@@ -53,16 +53,16 @@ def expected_of_labels(structure, logits, labels):
     return value, reference.gradient_from_logits(*arguments, xp=np)
 
 
-def expected_of_targets(structure, logits, targets):
+def expected_of_distributions(structure, logits, distributions):
     """Loss of each row and its gradient: those of the classes, by their share in the target."""
-    logits, targets = logits.astype(np.float64), targets.astype(np.float64)
-    value = reference.structured_cross_entropy_of_targets(
-        logits, targets, structure.block_of, structure.weights, xp=np
+    logits, distributions = logits.astype(np.float64), distributions.astype(np.float64)
+    value = reference.structured_cross_entropy_of_distributions(
+        logits, distributions, structure.block_of, structure.weights, xp=np
     )
     gradient = np.zeros_like(logits)
     for label in range(structure.n_classes):
         labels = np.full(len(logits), label)
-        gradient += targets[:, [label]] * expected_of_labels(structure, logits, labels)[1]
+        gradient += distributions[:, [label]] * expected_of_labels(structure, logits, labels)[1]
     return value, gradient
 
 
@@ -86,34 +86,34 @@ def test_value_and_gradient_for_class_indices_are_those_of_the_reference(name):
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_value_and_gradient_for_distributions_are_those_of_the_reference(name):
     structure = STRUCTURES[name]
-    logits, _, targets = problem(structure)
+    logits, _, distributions = problem(structure)
     loss = StructuredCrossEntropy(structure, reduction="none")
-    found = value_and_gradient(loss, targets, logits)
-    assert_agrees(found, expected_of_targets(structure, logits, targets))
+    found = value_and_gradient(loss, distributions, logits)
+    assert_agrees(found, expected_of_distributions(structure, logits, distributions))
 
 
 @settings(max_examples=10)
 @given(random_partitions(classes=list(range(6))), st.integers(0, 2**32 - 1))
 def test_random_structures_agree_with_the_reference(structure, seed):
-    logits, labels, targets = problem(structure, n=3, seed=seed)
+    logits, labels, distributions = problem(structure, n=3, seed=seed)
     loss = StructuredCrossEntropy(structure, reduction="none")
     of_labels = value_and_gradient(loss, labels, logits)
     assert_agrees(of_labels, expected_of_labels(structure, logits, labels))
-    of_targets = value_and_gradient(loss, targets, logits)
-    assert_agrees(of_targets, expected_of_targets(structure, logits, targets))
+    of_distributions = value_and_gradient(loss, distributions, logits)
+    assert_agrees(of_distributions, expected_of_distributions(structure, logits, distributions))
 
 
 def test_double_precision_is_kept():
     structure = cifar100()
-    logits, labels, targets = problem(structure)
+    logits, labels, distributions = problem(structure)
     with double_precision():
         loss = StructuredCrossEntropy(structure, reduction="none")
         of_labels = value_and_gradient(loss, labels, logits.astype(np.float64))
-        of_targets = value_and_gradient(loss, targets, logits.astype(np.float64))
+        of_distributions = value_and_gradient(loss, distributions, logits.astype(np.float64))
     expected = expected_of_labels(structure, logits, labels)
     assert_agrees(of_labels, expected, rtol=1e-12, atol=1e-13)
-    expected = expected_of_targets(structure, logits, targets)
-    assert_agrees(of_targets, expected, rtol=1e-12, atol=1e-13)
+    expected = expected_of_distributions(structure, logits, distributions)
+    assert_agrees(of_distributions, expected, rtol=1e-12, atol=1e-13)
 
 
 def test_small_blocks_are_gathered_and_large_ones_masked_with_one_result():
@@ -163,10 +163,10 @@ def test_masked_classes_that_are_not_the_target_do_no_harm(structure):
 
 
 def test_nan_stays_in_its_row():
-    logits, labels, targets = problem(PAIRS)
+    logits, labels, distributions = problem(PAIRS)
     logits[2, 1] = np.nan
     loss = StructuredCrossEntropy(PAIRS, reduction="none")
-    for y_true in (labels, targets):
+    for y_true in (labels, distributions):
         value, gradient = value_and_gradient(loss, y_true, logits)
         assert np.isnan(value).tolist() == [False, False, True, False, False, False]
         assert not np.isnan(np.delete(gradient, 2, axis=0)).any()
@@ -229,13 +229,13 @@ def test_the_trivial_structure_is_sparse_categorical_crossentropy(
     ],
 )
 def test_the_trivial_structure_is_categorical_crossentropy(from_logits, sample_weight, reduction):
-    logits, _, targets = problem(trivial(range(5)), n=8)
+    logits, _, distributions = problem(trivial(range(5)), n=8)
     y_pred = logits if from_logits else probabilities(logits)
     options = {"from_logits": from_logits, "reduction": reduction}
     ours = StructuredCrossEntropy(trivial(range(5)), **options)
     theirs = keras.losses.CategoricalCrossentropy(**options)
     found, expected = (
-        value_and_gradient(loss, targets, y_pred, sample_weight=sample_weight)
+        value_and_gradient(loss, distributions, y_pred, sample_weight=sample_weight)
         for loss in (ours, theirs)
     )
     assert_agrees(found, expected, rtol=1e-6, atol=1e-6)
@@ -254,15 +254,15 @@ def test_probabilities_of_0_and_1_and_without_sum_1_are_treated_as_keras_does():
 @pytest.mark.parametrize("name", ["months", "no singletons"])
 def test_probabilities_give_the_loss_of_their_logits(name):
     structure = STRUCTURES[name]
-    logits, labels, targets = problem(structure, scale=1.0)
+    logits, labels, distributions = problem(structure, scale=1.0)
     loss = StructuredCrossEntropy(structure, from_logits=False, reduction="none")
     found = [
         np.asarray(keras.ops.convert_to_numpy(loss(y, probabilities(logits))))
-        for y in (labels, targets)
+        for y in (labels, distributions)
     ]
     expected = (
         expected_of_labels(structure, logits, labels)[0],
-        expected_of_targets(structure, logits, targets)[0],
+        expected_of_distributions(structure, logits, distributions)[0],
     )
     assert_agrees(found, expected)
 
@@ -291,7 +291,7 @@ def test_one_hot_rows_of_any_rank_are_the_class_indices_they_stand_for():
 
 
 def test_a_mask_of_keras_counts_as_in_its_own_loss():
-    from keras.src.backend import set_keras_mask
+    from structent.losses.keras.private import set_mask
 
     logits, _, _ = problem(trivial(range(5)), n=4)
     values = []
@@ -300,7 +300,7 @@ def test_a_mask_of_keras_counts_as_in_its_own_loss():
         keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=3),
     ):
         y_pred = keras.ops.convert_to_tensor(logits)
-        set_keras_mask(y_pred, keras.ops.convert_to_tensor([True, False, True, True]))
+        set_mask(y_pred, keras.ops.convert_to_tensor([True, False, True, True]))
         values.append(float(kind(np.array([0, 1, 3, 2]), y_pred)))
     assert values[0] == pytest.approx(values[1], rel=1e-6)
 
@@ -341,7 +341,7 @@ def test_logits_of_another_number_of_classes_are_refused():
 
 
 @pytest.mark.parametrize("shape", [(3,), (2, 5), (2, 12, 1), ()])
-def test_targets_of_a_shape_that_does_not_fit_are_refused(shape):
+def test_y_true_of_a_shape_that_does_not_fit_is_refused(shape):
     loss = StructuredCrossEntropy(months())
     with pytest.raises(StructureError, match=r"y_true must be class indices of shape \(2,\)"):
         loss(np.zeros(shape), np.zeros((2, 12)))
@@ -371,7 +371,9 @@ def test_a_structure_for_evaluation_has_the_classes_of_the_sampler():
 
 
 def test_metrics_refuse_a_sampler_and_a_level_that_is_not_there():
-    with pytest.raises(StructureError, match="only the loss takes a sampler"):
+    with pytest.raises(
+        StructureError, match=r"must be a RandomPartition, got FixedStructure; .* of a sampler"
+    ):
         StructuredLogLoss(FixedStructure(months()))
     with pytest.raises(LabelError, match="season"):
         BlockAccuracy(months(), "season")

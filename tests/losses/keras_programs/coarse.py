@@ -14,7 +14,7 @@ from tests.kernels.problems import EXTREME_LOGITS, members_of, some_sets
 from tests.losses.keras_programs.autodiff import value_and_gradient
 
 MONTHS = months()
-TARGETS = MONTHS.encode([1, {1, 2, 3}, {7, 12}, set(range(1, 13))], allow_blocks=True)
+LABEL_SETS = MONTHS.encode_with_blocks([1, {1, 2, 3}, {7, 12}, set(range(1, 13))])
 
 
 def expected(structure, logits, codes, sets):
@@ -24,12 +24,12 @@ def expected(structure, logits, codes, sets):
     return value, reference.gradient_from_logits(*arguments, xp=np, members=members)
 
 
-def targets_of(structure, codes, sets):
+def label_sets_of(structure, codes, sets):
     as_labels = [{structure.classes[c] for c in members} for members in sets]
-    targets = trivial(structure.classes).encode(as_labels, allow_blocks=True)
-    code_of = {members: code for code, members in enumerate(targets.sets)}
+    label_sets = trivial(structure.classes).encode_with_blocks(as_labels)
+    code_of = {members: code for code, members in enumerate(label_sets.sets)}
     k = structure.n_classes
-    return targets, np.array([c if c < k else code_of[sets[c - k]] for c in codes])
+    return label_sets, np.array([c if c < k else code_of[sets[c - k]] for c in codes])
 
 
 @pytest.mark.parametrize("structure", [MONTHS, cifar100(), months(singleton_weight=0.0)])
@@ -38,8 +38,8 @@ def test_value_and_gradient_are_those_of_the_reference(structure, case):
     logits, labels = case(structure.n_classes)
     logits = logits.astype(np.float32)
     sets, codes = some_sets(structure.n_classes, labels)
-    targets, given = targets_of(structure, codes, sets)
-    loss = StructuredCrossEntropy(structure, reduction=None, targets=targets)
+    label_sets, given = label_sets_of(structure, codes, sets)
+    loss = StructuredCrossEntropy(structure, reduction=None, label_sets=label_sets)
     found = value_and_gradient(loss, given, logits)
     for one, other in zip(found, expected(structure, logits, codes, sets), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=4e-6)
@@ -48,32 +48,32 @@ def test_value_and_gradient_are_those_of_the_reference(structure, case):
 def test_probabilities_give_the_loss_of_their_logits():
     logits = np.random.default_rng(0).normal(size=(4, 12)).astype(np.float32)
     proba = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    loss = StructuredCrossEntropy(MONTHS, from_logits=False, reduction=None, targets=TARGETS)
-    wanted, _ = expected(MONTHS, logits, TARGETS.codes, TARGETS.coarse_sets)
-    found = keras.ops.convert_to_numpy(loss(TARGETS.codes, proba))
+    loss = StructuredCrossEntropy(MONTHS, from_logits=False, reduction=None, label_sets=LABEL_SETS)
+    wanted, _ = expected(MONTHS, logits, LABEL_SETS.codes, LABEL_SETS.coarse_sets)
+    found = keras.ops.convert_to_numpy(loss(LABEL_SETS.codes, proba))
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_an_ignored_class_counts_nothing_beside_sets():
     logits = np.random.default_rng(0).normal(size=(4, 12)).astype(np.float32)
-    loss = StructuredCrossEntropy(MONTHS, ignore_class=0, targets=TARGETS)
-    wanted, _ = expected(MONTHS, logits, TARGETS.codes, TARGETS.coarse_sets)
-    assert float(loss(TARGETS.codes, logits)) == pytest.approx(wanted[1:].mean(), rel=1e-5)
+    loss = StructuredCrossEntropy(MONTHS, ignore_class=0, label_sets=LABEL_SETS)
+    wanted, _ = expected(MONTHS, logits, LABEL_SETS.codes, LABEL_SETS.coarse_sets)
+    assert float(loss(LABEL_SETS.codes, logits)) == pytest.approx(wanted[1:].mean(), rel=1e-5)
 
 
 def test_a_model_that_is_saved_and_loaded_has_the_same_loss_of_sets(tmp_path):
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(12)])
     model.compile(
         "sgd",
-        StructuredCrossEntropy(MONTHS, targets=TARGETS),
-        metrics=[StructuredLogLoss(MONTHS, targets=TARGETS)],
+        StructuredCrossEntropy(MONTHS, label_sets=LABEL_SETS),
+        metrics=[StructuredLogLoss(MONTHS, label_sets=LABEL_SETS)],
     )
     x = np.random.default_rng(0).normal(size=(4, 3))
-    model.fit(x, TARGETS.codes, verbose=0)
+    model.fit(x, LABEL_SETS.codes, verbose=0)
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     before, after = (
-        m.evaluate(x, TARGETS.codes, verbose=0, return_dict=True) for m in (model, loaded)
+        m.evaluate(x, LABEL_SETS.codes, verbose=0, return_dict=True) for m in (model, loaded)
     )
     assert np.isfinite(before["loss"])
     assert before["structured_log_loss"] == pytest.approx(before["loss"], rel=1e-6)
@@ -82,38 +82,38 @@ def test_a_model_that_is_saved_and_loaded_has_the_same_loss_of_sets(tmp_path):
 
 @pytest.mark.parametrize("kind", [StructuredCrossEntropy, StructuredLogLoss])
 def test_the_configuration_is_json_from_which_the_same_object_is_made(kind):
-    config = kind(MONTHS, targets=TARGETS).get_config()
+    config = kind(MONTHS, label_sets=LABEL_SETS).get_config()
     again = kind.from_config(json.loads(json.dumps(config)))
     assert again.get_config() == config
-    assert again.targets.sets == TARGETS.sets
+    assert again.label_sets.sets == LABEL_SETS.sets
 
 
 def test_a_sampler_trains_on_sets():
     sampler = SpanningTreePartitions(california_counties(), 10, 0.5)
     a, b, c = sampler.classes[:3]
-    targets = trivial(sampler.classes).encode([a, {b, c}], allow_blocks=True)
+    label_sets = trivial(sampler.classes).encode_with_blocks([a, {b, c}])
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(58)])
-    model.compile("sgd", StructuredCrossEntropy(sampler, targets=targets))
+    model.compile("sgd", StructuredCrossEntropy(sampler, label_sets=label_sets))
     x = np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32)
     logits = keras.ops.convert_to_numpy(model(x))
     history = model.fit(
-        x, targets.codes, callbacks=[PartitionSchedule(model.loss)], verbose=0
+        x, label_sets.codes, callbacks=[PartitionSchedule(model.loss)], verbose=0
     ).history
-    wanted, _ = expected(sampler.sample(0), logits, targets.codes, targets.coarse_sets)
+    wanted, _ = expected(sampler.sample(0), logits, label_sets.codes, label_sets.coarse_sets)
     assert history["loss"][0] == pytest.approx(wanted.mean(), rel=1e-5)
 
 
 def test_codes_beyond_the_table_make_their_row_nan():
-    for targets, code in ((TARGETS, len(TARGETS.sets)), (None, 12)):
-        loss = StructuredCrossEntropy(MONTHS, reduction=None, targets=targets)
+    for label_sets, code in ((LABEL_SETS, len(LABEL_SETS.sets)), (None, 12)):
+        loss = StructuredCrossEntropy(MONTHS, reduction=None, label_sets=label_sets)
         found = loss(np.array([0, code]), np.zeros((2, 12), dtype=np.float32))
         assert np.isnan(keras.ops.convert_to_numpy(found)).tolist() == [False, True]
 
 
-def test_targets_that_do_not_fit_are_refused():
+def test_label_sets_that_do_not_fit_are_refused():
     for kind in (StructuredCrossEntropy, StructuredLogLoss):
         with pytest.raises(LabelError, match=r"100 classes of the structure .* got 12 classes"):
-            kind(cifar100(), targets=TARGETS)
-    loss = StructuredCrossEntropy(MONTHS, targets=TARGETS)
-    with pytest.raises(StructureError, match="leave targets out"):
+            kind(cifar100(), label_sets=LABEL_SETS)
+    loss = StructuredCrossEntropy(MONTHS, label_sets=LABEL_SETS)
+    with pytest.raises(StructureError, match="leave label_sets out"):
         loss(np.ones((2, 12)) / 12, np.zeros((2, 12)))

@@ -93,9 +93,9 @@ def test_metrics_take_class_indices_of_every_shape_and_one_hot_rows(metric, shap
 
 def test_the_true_class_of_a_distribution_is_its_likeliest():
     plants = hierarchy({"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)})
-    targets = np.array([[0.4, 0.0, 0.6], [0.2, 0.5, 0.3]])
+    distributions = np.array([[0.4, 0.0, 0.6], [0.2, 0.5, 0.3]])
     logits = np.array([[9.0, 0.0, 0.0], [9.0, 0.0, 0.0]])
-    assert float(BlockAccuracy(plants, "level 1")(targets, logits)) == 0.5
+    assert float(BlockAccuracy(plants, "level 1")(distributions, logits)) == 0.5
 
 
 def test_numbers_of_16_bits_are_scored_in_32():

@@ -213,7 +213,7 @@ class DaskStructuredBoostingClassifier(
                     _seed(random),
                     self._n_threads(cluster),
                     on_round,
-                    classes.targets,
+                    classes.label_sets,
                 )
             )
         self._keep(local.adopt(FittedBoosting(encoder, model, scores)))

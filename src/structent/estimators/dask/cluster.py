@@ -26,7 +26,7 @@ from structent.estimators.engines.xgboost import (
 from structent.estimators.rows import TrainingRows
 from structent.estimators.training import OnRound, Training, round_progress
 from structent.losses.boosters.rounds import FloatRows
-from structent.losses.boosters.xgboost import HAS_TREE_OBJECTIVE, xgboost
+from structent.losses.boosters.xgboost import TreeObjective, xgboost
 
 _PURPOSE = "DaskStructuredBoostingClassifier"
 load_optional("dask", extra="dask", purpose=_PURPOSE)
@@ -154,10 +154,7 @@ class Cluster:
         return xgboost_dask.DaskQuantileDMatrix(self.client, rows.features, ref=ref, **options)
 
 
-_Base: Any = xgboost.objective.TreeObjective if HAS_TREE_OBJECTIVE else object
-
-
-class _OnWorker(_Base):  # type: ignore[misc]  # a base class that old versions lack
+class _OnWorker(TreeObjective):  # type: ignore[misc]  # known at run time alone
     """An objective where a worker may have rows for validation alone."""
 
     def __init__(self, objective: Any, n_classes: int) -> None:

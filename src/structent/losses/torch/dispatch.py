@@ -1,4 +1,4 @@
-"""The losses of rows with their gradient, as tensors: each device and kind of target in its way."""
+"""Which code computes the losses of a batch: the fused kernel on the CPU, formulas elsewhere."""
 
 from __future__ import annotations
 
@@ -13,13 +13,7 @@ from structent.errors import LabelError
 from structent.kernels import fused
 from structent.kernels.coarse import CoarseLayouts, members_of_sets
 from structent.kernels.layout import Layout
-from structent.losses.torch import portable
-from structent.losses.torch.portable import (
-    loss_and_gradient_of_sets,
-    loss_of_targets,
-    members_of_rows,
-    weights_of_codes,
-)
+from structent.losses.torch import formulas
 from structent.structure import RandomPartition
 
 
@@ -27,12 +21,6 @@ from structent.structure import RandomPartition
 def layout_of(structure: RandomPartition) -> Layout:
     """Return the layout of a structure, which is compiled once."""
     return Layout.of(structure)
-
-
-@lru_cache(maxsize=64)
-def tensor_layout_of(layout: Layout, device: torch.device) -> portable.TensorLayout:
-    """Return a layout on a device."""
-    return portable.TensorLayout.of(layout, device)
 
 
 @lru_cache(maxsize=64)
@@ -48,7 +36,7 @@ def members_on(coarse: CoarseLayouts, device: torch.device) -> Tensor:
     return torch.from_numpy(members).to(device)
 
 
-def rows_of_labels(
+def losses_of_labels(
     logits: Tensor,
     target: Tensor,
     layout: Layout,
@@ -61,12 +49,13 @@ def rows_of_labels(
 ) -> tuple[Tensor | NDArray[Any], float, Tensor | None, float]:
     """Return the weighted losses of the rows, their sum, the gradient, and the sum of the weights.
 
-    ``logits`` are (n, classes, ...) in float32 or float64, ``target`` (n, ...) in int64. The
-    gradient is that of the mean if ``of_mean``, else that of each loss. The losses are flat.
+    ``logits`` are (n, classes, ...) in float32 or float64, ``target`` (n, ...) in int64, its codes
+    from ``n_classes`` on being the sets of ``coarse``. The gradient is taken of the mean if
+    ``of_mean``, else of each loss. The losses are flat.
     """
     if not logits.is_cpu:
-        on_device = tensor_layout_of(layout, logits.device)
-        return portable_rows_of_labels(
+        on_device = _tensor_layout_of(layout, logits.device)
+        return portable_losses_of_labels(
             logits, target, on_device, weight, ignore_index,
             with_gradient=with_gradient, of_mean=of_mean,
             members=None if coarse is None else members_on(coarse, logits.device),
@@ -87,10 +76,10 @@ def rows_of_labels(
     return losses.rows, losses.total, gradient, losses.total_weight
 
 
-def portable_rows_of_labels(
+def portable_losses_of_labels(
     logits: Tensor,
     target: Tensor,
-    layout: portable.TensorLayout,
+    layout: formulas.TensorLayout,
     weight: Tensor | None,
     ignore_index: int,
     *,
@@ -98,7 +87,7 @@ def portable_rows_of_labels(
     of_mean: bool = False,
     members: Tensor | None = None,
 ) -> tuple[Tensor, float, Tensor | None, float]:
-    """Do the same in torch operations alone; ``members`` has the classes of each set, if any."""
+    """Do the same in torch's own operations; ``members`` has the classes of each set, if any."""
     n_classes = logits.shape[1]
     flat = logits.detach().movedim(1, -1).reshape(-1, n_classes)
     kept = target.reshape(-1) != ignore_index
@@ -107,12 +96,12 @@ def portable_rows_of_labels(
     rows = row_weights(labels, kept, weight, members, flat.dtype)
     total_weight = float(rows.sum())
     factor = rows / total_weight if of_mean else rows
-    losses, gradient = portable.loss_and_gradient(
+    losses, gradient = formulas.loss_and_gradient_of_labels(
         flat, labels.clamp(max=n_classes - 1), factor, layout, with_gradient=with_gradient
     )
     if members is not None:
         coarse = (labels >= n_classes).nonzero()[:, 0]
-        losses[coarse], gradient_of_sets = loss_and_gradient_of_sets(
+        losses[coarse], gradient_of_sets = formulas.loss_and_gradient_of_sets(
             flat[coarse], members[labels[coarse] - n_classes], factor[coarse], layout,
             with_gradient=with_gradient,
         )  # fmt: skip
@@ -133,12 +122,14 @@ def row_weights(
     """Return the weight of each row, in the shape of the labels: 0 where it is not kept."""
     if weight is None:
         return kept.to(dtype)
-    of_codes = weight.to(dtype) if members is None else weights_of_codes(weight.to(dtype), members)
+    of_codes = weight.to(dtype)
+    if members is not None:
+        of_codes = formulas.weights_of_codes(of_codes, members)
     return kept * of_codes[labels]
 
 
 def check_labels(labels: Tensor, n_classes: int) -> None:
-    """Refuse labels that are no class, or no code where there are that many codes."""
+    """Refuse labels that are not a class, or not one of so many codes."""
     wrong = (labels < 0) | (labels >= n_classes)
     if bool(wrong.any()):
         raise LabelError(
@@ -147,14 +138,14 @@ def check_labels(labels: Tensor, n_classes: int) -> None:
         )
 
 
-def losses_of_targets(logits: Tensor, targets: Tensor, layout: Layout) -> Tensor:
-    """Return the losses of targets that are weights of the classes, differentiable by both.
+def losses_of_distributions(logits: Tensor, distributions: Tensor, layout: Layout) -> Tensor:
+    """Return the losses of distributions, or of any weights of the classes, differentiable by both.
 
-    ``logits`` and ``targets`` are (n, classes, ...), the losses (n, ...).
+    ``logits`` and ``distributions`` are (n, classes, ...), the losses (n, ...).
     """
     n_classes = logits.shape[1]
-    flat, flat_targets = (x.movedim(1, -1).reshape(-1, n_classes) for x in (logits, targets))
-    losses = loss_of_targets(flat, flat_targets, tensor_layout_of(layout, logits.device))
+    flat, p = (x.movedim(1, -1).reshape(-1, n_classes) for x in (logits, distributions))
+    losses = formulas.loss_of_distributions(flat, p, _tensor_layout_of(layout, logits.device))
     return losses.reshape(logits.shape[0], *logits.shape[2:])
 
 
@@ -164,9 +155,15 @@ def losses_of_codes(logits: Tensor, codes: Tensor, coarse: CoarseLayouts) -> Ten
     ``logits`` are (n, classes, ...), codes and losses (n, ...).
     """
     flat = logits.movedim(1, -1).reshape(-1, logits.shape[1])
-    layout = tensor_layout_of(coarse.layout, logits.device)
-    is_member = members_of_rows(codes.reshape(-1), members_on(coarse, logits.device))
-    losses, _ = loss_and_gradient_of_sets(
+    layout = _tensor_layout_of(coarse.layout, logits.device)
+    is_member = formulas.members_of_rows(codes.reshape(-1), members_on(coarse, logits.device))
+    losses, _ = formulas.loss_and_gradient_of_sets(
         flat, is_member, flat.new_empty(0), layout, with_gradient=False
     )
     return losses.reshape(codes.shape)
+
+
+@lru_cache(maxsize=64)
+def _tensor_layout_of(layout: Layout, device: torch.device) -> formulas.TensorLayout:
+    """Return a layout on a device."""
+    return formulas.TensorLayout.of(layout, device)

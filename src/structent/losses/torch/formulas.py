@@ -1,4 +1,4 @@
-"""The loss of labelled rows in torch operations alone: for every device, and without Numba."""
+"""The structured loss in torch's own operations: for every device, and differentiable twice."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class TensorLayout:
         )
 
 
-def loss_and_gradient(
+def loss_and_gradient_of_labels(
     logits: Tensor, labels: Tensor, factor: Tensor, layout: TensorLayout, *, with_gradient: bool
 ) -> Values:
     """Return the loss of each row, (n,), and its gradient times the row's factor, (n, classes).
@@ -77,6 +77,72 @@ def loss_and_gradient(
         _add_untrusted(
             logits, largest, log_total, labels, factor, layout, trusted, losses, gradient
         )
+    return losses, gradient
+
+
+def loss_of_distributions(logits: Tensor, p: Tensor, layout: TensorLayout) -> Tensor:
+    """Return sum_c P_c loss(c) of each row, (n,), for P of any mass, (n, classes).
+
+    loss(P) = -sum_t w_t sum_B P(B) log Q(B), with all logarithms relative to the largest logit.
+    Differentiable by both arguments, and twice.
+    """
+    largest = logits.detach().amax(dim=1, keepdim=True)
+    log_total = (logits - largest).exp().sum(dim=1).log()
+    loss = layout.total_weight * p.sum(dim=1) * log_total
+    loss = loss - layout.singleton_weight * _times(p, logits - largest).sum(dim=1)
+    for weight, ids in zip(layout.weights.tolist(), layout.block_of, strict=True):
+        blocks = _Blocks.of(logits, ids)
+        log_blocks = (blocks.largest - largest) + blocks.sums.log()
+        loss = loss - weight * _times(blocks.total(p), log_blocks).sum(dim=1)
+    return loss
+
+
+def gradient_of_distributions(logits: Tensor, p: Tensor, layout: TensorLayout) -> Tensor:
+    """Return the gradient of that loss by the logits, (n, classes), without torch's autograd.
+
+    W P(all) q_j - sum_t w_t P(B_t(j)) q_j / Q(B_t(j))
+    """
+    mass = p.sum(dim=1, keepdim=True)
+    gradient = layout.total_weight * mass * logits.softmax(dim=1)
+    gradient = gradient - layout.singleton_weight * p
+    for weight, ids in zip(layout.weights.tolist(), layout.block_of, strict=True):
+        blocks = _Blocks.of(logits, ids)
+        share = weight * blocks.total(p) / blocks.sums
+        gradient = gradient - share[:, blocks.block] * blocks.exponentials
+    return gradient
+
+
+def members_of_rows(codes: Tensor, members: Tensor) -> Tensor:
+    """Return which classes each row may be of, (n, classes)."""
+    n_classes = members.shape[1]
+    is_member = torch.arange(n_classes, device=codes.device) == codes[:, None]
+    coarse = codes >= n_classes
+    is_member[coarse] = members[codes[coarse] - n_classes]
+    return is_member
+
+
+def weights_of_codes(weight: Tensor, members: Tensor) -> Tensor:
+    """Return the weight of a row of each code: the mean of its classes' weights, (codes,)."""
+    of_sets = members.to(weight.dtype)
+    return torch.cat([weight, of_sets @ weight / of_sets.sum(dim=1)])
+
+
+def loss_and_gradient_of_sets(
+    logits: Tensor, is_member: Tensor, factor: Tensor, layout: TensorLayout, *, with_gradient: bool
+) -> Values:
+    """Return the loss of each row, (n,), and its gradient times the row's factor, (n, classes).
+
+    ``is_member`` says which classes the row may be of, (n, classes); the formulas are those of
+    ``structent.kernels.reference``. Losses are differentiable by the logits, and twice.
+    """
+    q, largest, log_total = _softmax(logits)
+    losses = 0.0 * log_total  # in the graph, even where there is no partition to add
+    gradient = torch.zeros_like(logits) if with_gradient else None
+    for weight, inside in _true_blocks(is_member, layout):
+        share, own_largest, log_own = _softmax(torch.where(inside, logits, -torch.inf))
+        losses = losses + weight * ((largest - own_largest) + (log_total - log_own))
+        if gradient is not None:
+            gradient += weight * factor[:, None] * (q - share)
     return losses, gradient
 
 
@@ -161,7 +227,7 @@ def _add_untrusted(  # noqa: PLR0913, PLR0917  what the loss has at hand
     losses: Tensor,
     gradient: Tensor | None,
 ) -> None:
-    """Add what was left out: blocks that underflow, each by its own log-sum-exp; rare."""
+    """Add the blocks that underflow, which were left out, by their own log-sum-exp; rare."""
     for t, weight in enumerate(layout.weights.tolist()):
         rows = (~trusted[:, t]).nonzero()[:, 0]
         ids = layout.block_of[t]
@@ -178,42 +244,10 @@ def _add_untrusted(  # noqa: PLR0913, PLR0917  what the loss has at hand
             gradient[rows] -= share * exponentials
 
 
-def loss_of_targets(logits: Tensor, targets: Tensor, layout: TensorLayout) -> Tensor:
-    """Return sum_c P_c loss(c) of each row, (n,), for targets P of any mass, (n, classes).
-
-    loss(P) = -sum_t w_t sum_B P(B) log Q(B), with all logarithms relative to the largest logit.
-    Differentiable by both arguments, and twice.
-    """
-    largest = logits.detach().amax(dim=1, keepdim=True)
-    log_total = (logits - largest).exp().sum(dim=1).log()
-    loss = layout.total_weight * targets.sum(dim=1) * log_total
-    loss = loss - layout.singleton_weight * _times(targets, logits - largest).sum(dim=1)
-    for weight, ids in zip(layout.weights.tolist(), layout.block_of, strict=True):
-        blocks = _Blocks.of(logits, ids)
-        log_blocks = (blocks.largest - largest) + blocks.sums.log()
-        loss = loss - weight * _times(blocks.total(targets), log_blocks).sum(dim=1)
-    return loss
-
-
-def gradient_of_targets(logits: Tensor, targets: Tensor, layout: TensorLayout) -> Tensor:
-    """Return the gradient of that loss by the logits, (n, classes), where torch takes none itself.
-
-    W P(all) q_j - sum_t w_t P(B_t(j)) q_j / Q(B_t(j))
-    """
-    mass = targets.sum(dim=1, keepdim=True)
-    gradient = layout.total_weight * mass * logits.softmax(dim=1)
-    gradient = gradient - layout.singleton_weight * targets
-    for weight, ids in zip(layout.weights.tolist(), layout.block_of, strict=True):
-        blocks = _Blocks.of(logits, ids)
-        share = weight * blocks.total(targets) / blocks.sums
-        gradient = gradient - share[:, blocks.block] * blocks.exponentials
-    return gradient
-
-
 class _Blocks(NamedTuple):
     """The blocks of one partition: the largest logit of each, (n, blocks), and the sum over it.
 
-    A block of -inf logits alone must have no target; its sum is 1, so that it has no gradient.
+    A block of -inf logits alone must have no mass; its sum is 1, so that it has no gradient.
     """
 
     block: Tensor
@@ -237,49 +271,15 @@ class _Blocks(NamedTuple):
         return torch.zeros_like(self.sums).index_add(1, self.block, values)
 
 
-def _times(targets: Tensor, values: Tensor) -> Tensor:
-    # Where there is no target an infinite value counts nothing, and neither does its gradient.
-    return targets * torch.where(targets == 0, 0.0, values)
-
-
-def members_of_rows(codes: Tensor, members: Tensor) -> Tensor:
-    """Return which classes each row may be of, (n, classes)."""
-    n_classes = members.shape[1]
-    is_member = torch.arange(n_classes, device=codes.device) == codes[:, None]
-    coarse = codes >= n_classes
-    is_member[coarse] = members[codes[coarse] - n_classes]
-    return is_member
-
-
-def weights_of_codes(weight: Tensor, members: Tensor) -> Tensor:
-    """Return the weight of a row of each code: the mean of its classes' weights, (codes,)."""
-    of_sets = members.to(weight.dtype)
-    return torch.cat([weight, of_sets @ weight / of_sets.sum(dim=1)])
-
-
-def loss_and_gradient_of_sets(
-    logits: Tensor, is_member: Tensor, factor: Tensor, layout: TensorLayout, *, with_gradient: bool
-) -> Values:
-    """Return the loss of each row, (n,), and its gradient times the row's factor, (n, classes).
-
-    ``is_member`` says which classes the row may be of, (n, classes); the formulas are those of
-    ``structent.kernels.reference``. Losses are differentiable by the logits, and twice.
-    """
-    q, largest, log_total = _softmax(logits)
-    losses = 0.0 * log_total  # in the graph, even where there is no partition to add
-    gradient = torch.zeros_like(logits) if with_gradient else None
-    for weight, inside in _true_blocks(is_member, layout):
-        share, own_largest, log_own = _softmax(torch.where(inside, logits, -torch.inf))
-        losses = losses + weight * ((largest - own_largest) + (log_total - log_own))
-        if gradient is not None:
-            gradient += weight * factor[:, None] * (q - share)
-    return losses, gradient
+def _times(p: Tensor, values: Tensor) -> Tensor:
+    # Where there is no mass an infinite value counts nothing, and neither does its gradient.
+    return p * torch.where(p == 0, 0.0, values)
 
 
 def _softmax(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the softmax, the largest of each row, and the log-sum-exp as seen from there.
+    """Return the softmax, the largest logit of each row, and the log-sum-exp relative to it.
 
-    Apart, because their sum would round away what tells the entries of a row of large ones.
+    Kept apart: in rows of large logits their sum would round away the differences.
     """
     largest = logits.detach().amax(dim=1)
     shift = torch.where(largest == -torch.inf, 0.0, largest)
