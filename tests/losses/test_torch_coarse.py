@@ -149,7 +149,7 @@ def test_a_sampler_draws_for_sets_too():
     "options", [{}, {"weight": torch.rand(5, dtype=torch.float64)}, {"label_smoothing": 0.1}]
 )
 def test_the_compiled_loss_is_the_eager_one(options):
-    torch._dynamo.reset()
+    torch.compiler.reset()
     logits, codes = problem((2, 5, 7))
     loss = StructuredCrossEntropy(PLANTS, ignore_index=0, label_sets=LABEL_SETS, **options)
     compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
@@ -160,7 +160,7 @@ def test_the_compiled_loss_is_the_eager_one(options):
 
 
 def test_the_function_compiles_too():
-    torch._dynamo.reset()
+    torch.compiler.reset()
     logits, codes = problem((7, 5))
     compiled = torch.compile(
         lambda z, y: structured_cross_entropy(z, y, PLANTS, label_sets=LABEL_SETS),
@@ -172,7 +172,7 @@ def test_the_function_compiles_too():
 
 
 def test_a_compiled_sampler_draws_for_sets_too():
-    torch._dynamo.reset()
+    torch.compiler.reset()
     sampler = SpanningTreePartitions(catalog.california_counties(), 10, 0.5)
     some = [{sampler.classes[0], sampler.classes[3]}, sampler.classes[5]]
     label_sets = trivial(sampler.classes).encode_with_blocks(some)

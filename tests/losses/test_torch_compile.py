@@ -27,7 +27,7 @@ COUNTIES = SpanningTreePartitions(catalog.california_counties(), 10, 0.5, seed=2
 
 @pytest.fixture(autouse=True)
 def fresh_compiler():
-    torch._dynamo.reset()
+    torch.compiler.reset()
 
 
 def steps(loss, logits, *arguments):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from structent import LabelError, hierarchy
-from structent.structure import catalog
+from structent.structure import LabelSets, catalog
 from tests.strategies import random_partitions
 
 PLANTS = hierarchy(
@@ -90,3 +90,9 @@ def test_unknown_labels_are_refused(label, message):
 def test_a_block_is_no_label_unless_allowed():
     with pytest.raises(LabelError, match="'tree' is not a class"):
         PLANTS.encode(["tree"])
+
+
+def test_sets_without_rows_have_the_codes_that_they_have_with_rows():
+    encoded = PLANTS.encode_with_blocks(["tree", {"rose", "trout"}])
+    bare = LabelSets.of_sets(encoded.coarse_sets, PLANTS.classes)
+    assert (bare.sets, bare.classes, len(bare.codes)) == (encoded.sets, encoded.classes, 0)
