@@ -6,9 +6,9 @@ from itertools import pairwise
 from structent._typing import Label
 from structent.errors import StructureError
 from structent.inputs.labelled import label_column
-from structent.inputs.matching import sorted_classes
 from structent.inputs.reading import FilePath, read_table
 from structent.structure.hierarchy import GroupPath, Paths, hierarchy
+from structent.structure.labels import sorted_classes
 from structent.structure.random_partition import RandomPartition
 
 _MOST_SHOWN = 10

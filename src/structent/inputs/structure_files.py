@@ -11,14 +11,13 @@ from structent._optional import load_optional
 from structent._typing import Label
 from structent.errors import StructentError, StructureError
 from structent.inputs.group_columns import hierarchy_from_groups
-from structent.inputs.matching import as_typed
 from structent.inputs.newick import paths_from_newick
 from structent.inputs.reading import FilePath, checked_file
 from structent.structure import files
 from structent.structure.files import FORMAT, label_from_json, structure_from_json
 from structent.structure.graph import LabelGraph
 from structent.structure.hierarchy import GroupPath, Paths, hierarchy
-from structent.structure.labels import as_classes, as_label
+from structent.structure.labels import as_classes, as_label, as_typed
 from structent.structure.random_partition import RandomPartition, class_level
 from structent.structure.samplers import Structure
 
