@@ -293,7 +293,7 @@ ONE, TWO = Partition.singletons(["a", "b"]), Partition.from_blocks([["a", "b"]])
         (lambda: trivial(["a"]).with_singleton_weight(1.5), "between 0 and 1, got 1.5"),
         (lambda: trivial(["a"]).with_singleton_weight("x"), "a number between 0 and 1, got 'x'"),
         (lambda: mix([]), "one or more structures, got none"),
-        (lambda: mix([ONE]), "mix takes a RandomPartition or a sampler"),
+        (lambda: mix([ONE]), "each structure of mix must be a RandomPartition"),
         (lambda: mix([trivial(["a"]), trivial(["b"])]), "must cover the same classes"),
         (lambda: mix([trivial(["a"])], [0.5]), "weights must sum to 1"),
     ],

@@ -19,10 +19,10 @@ from structent.cli.question import load_model, read_question, save_model
 from structent.decisions import HedgedPredictions, answer_report, calibrated_quantile
 from structent.errors import LabelError, StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
-from structent.estimators.classes import Structure, checked_structure
 from structent.inputs import read_features, read_labels, read_table
 from structent.metrics import level_report
 from structent.structure import RandomPartition, files
+from structent.structure.samplers import Structure, checked_structure
 from structent.studies.comparison import scored_structure
 
 if TYPE_CHECKING:

@@ -16,8 +16,10 @@ from structent._checks import checked_distribution
 from structent._typing import FloatArray
 from structent.decisions import HedgedPredictions, block_scores, calibrated_hedge, hedge
 from structent.errors import LabelError, StructureError
-from structent.estimators.classes import Classes, Structure
+from structent.estimators.classes import Classes
 from structent.structure import Partition, RandomPartition
+from structent.structure.labels import label_array
+from structent.structure.samplers import Structure
 
 
 def calibration_scores(
@@ -113,7 +115,7 @@ def predicted_blocks(proba: ArrayLike, structure: Structure, level: str) -> NDAr
     by_block = np.argsort(partition.block_of, kind="stable")
     first_of_block = np.searchsorted(partition.block_of[by_block], np.arange(partition.n_blocks))
     blocks = np.add.reduceat(classes[:, by_block], first_of_block, axis=1)  # (n, blocks)
-    predicted: NDArray[np.str_] = np.array(partition.names)[blocks.argmax(axis=1)]
+    predicted: NDArray[np.str_] = label_array(partition.names)[blocks.argmax(axis=1)]
     return predicted
 
 

@@ -21,10 +21,10 @@ from structent.decisions import HedgedPredictions
 from structent.estimators import files
 from structent.estimators.answers import block_answers, calibration_scores, predicted_level
 from structent.estimators.classes import (
-    Structure,
     accuracy,
     check_two_classes,
     checked_labels,
+    given_structure,
     label_column,
 )
 from structent.estimators.columns import Columns, FloatTable, is_table
@@ -39,6 +39,7 @@ from structent.estimators.rows import (
 )
 from structent.estimators.training import Settings, Training, recording, round_progress
 from structent.estimators.weights import chosen_structure, weights_of
+from structent.structure.samplers import Structure
 
 
 class StructuredBoostingClassifier(
@@ -54,8 +55,9 @@ class StructuredBoostingClassifier(
     Parameters
     ----------
     structure
-        A random partition or a sampler of the classes, matched to the labels by value; plain log
-        loss if None. Classes without a row get a column, too.
+        A random partition or a sampler of the classes, matched to the labels by value; a short form
+        of the command line, ``"ordinal"`` or ``"circular:width=3"``, which ``fit`` builds from the
+        labels; plain log loss if None. Classes without a row get a column, too.
     weights
         None keeps the structure's own weights, a number is the weight of the singletons (1 for
         plain log loss), an array replaces them all, and "auto" chooses the weight of the singletons
@@ -109,7 +111,7 @@ class StructuredBoostingClassifier(
     weights_
         The weights that were used, one a partition of the structure.
     structure_
-        The structure with these weights; None without one.
+        The structure with these weights, built if it was a short form; None without one.
     best_iteration_
         The number of the best round, from 0.
     validation_log_loss_
@@ -145,7 +147,7 @@ class StructuredBoostingClassifier(
 
     def __init__(  # noqa: PLR0913  scikit-learn's way: every parameter by name
         self,
-        structure: Structure | None = None,
+        structure: Structure | str | None = None,
         *,
         weights: Any = None,
         n_estimators: int = 2000,
@@ -212,9 +214,10 @@ class StructuredBoostingClassifier(
         settings = self._settings()
         random = check_random_state(self.random_state)
         labels = checked_labels(y, self.structure, allow_blocks=self.allow_blocks)
+        given = given_structure(self.structure, labels, allow_blocks=self.allow_blocks)
         columns, codes = self._columns_and_codes(X)
         check_consistent_length(codes, labels)
-        structure = chosen_structure(self, X, labels, sample_weight)
+        structure = chosen_structure(self, given, X, labels, sample_weight)
         classes = classes_of_rows(structure, labels, eval_set, allow_blocks=self.allow_blocks)
         encoder = Encoder.of(columns, classes, settings)
         rows = encoder.rows(codes, labels, sample_weight, self.class_weight)
@@ -227,7 +230,7 @@ class StructuredBoostingClassifier(
                     rows,
                     validation,
                     classes.structure,
-                    self._split_structure(structure),
+                    self._split_structure(given, structure),
                     log_prior(rows, classes),
                     encoder.is_categorical,
                     settings,
@@ -266,7 +269,7 @@ class StructuredBoostingClassifier(
         See :func:`~structent.estimators.answers.predicted_blocks`.
         """
         proba = self.predict_proba(X)
-        return predicted_level(proba, self._fitted.encoder.classes, self.structure, level)
+        return predicted_level(proba, self._fitted.encoder.classes, self.structure_, level)
 
     def calibrate_blocks(self, X: Any, y: Any) -> Self:
         """Take the measure of the model on held-out rows, for answers with a guarantee.
@@ -368,12 +371,14 @@ class StructuredBoostingClassifier(
         held = held_back(encoder.classes.sorted_codes(rows.labels), fraction, random)
         return rows.take(~held), rows.take(held)
 
-    def _split_structure(self, structure: Structure | None) -> Structure | None:
+    def _split_structure(
+        self, given: Structure | None, weighted: Structure | None
+    ) -> Structure | None:
         if self.split_search == "full":
             return None
         # Weights that were chosen say how far to trust the structure, in splits as in the loss.
         # Weights that were given are for the loss alone.
-        return structure if isinstance(self.weights, str) else self.structure
+        return weighted if isinstance(self.weights, str) else given
 
     def _fitted_model(self) -> FittedBoosting:
         check_is_fitted(self, "classes_")

@@ -7,7 +7,7 @@ columns of ``predict_proba``, is sorted, as scikit-learn's scorers take for gran
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from structent._typing import IndexArray, Label
 from structent.errors import LabelError, StructureError
-from structent.structure import PartitionSampler, RandomPartition, trivial
+from structent.structure import RandomPartition, trivial
 from structent.structure.labels import (
     class_indices,
     is_missing,
@@ -25,9 +25,9 @@ from structent.structure.labels import (
     plain_values,
     with_columns_joined,
 )
+from structent.structure.samplers import Structure, checked_structure
+from structent.structure.short_forms import structure_of_labels
 from structent.structure.targets import Targets, encode_with_blocks
-
-Structure: TypeAlias = RandomPartition | PartitionSampler
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,18 +177,29 @@ class Classes:
             raise _with_hint(error, y, self.structure) from None
 
 
-def checked_structure(structure: Any) -> Structure:
-    """Return a random partition or a sampler, or say how to make one."""
-    if not isinstance(structure, RandomPartition | PartitionSampler):
+def given_structure(structure: Any, labels: Any, *, allow_blocks: bool) -> Structure | None:
+    """Return the structure of an estimator, built from the labels where it is a short form.
+
+    Examples
+    --------
+    >>> given_structure("ordinal", np.array([3, 1, 2, 3]), allow_blocks=False).classes
+    (1, 2, 3)
+    """
+    if structure is None:
+        return None
+    if not isinstance(structure, str):
+        return checked_structure(structure)
+    if allow_blocks:
         raise StructureError(
-            f"structure must be a RandomPartition or a sampler, got {type(structure).__name__}; "
-            "hierarchy(), circular() and ordinal() make one"
+            "allow_blocks=True needs a structure that says which labels are classes, got "
+            f"{structure!r}, which would make a class of every label; pass the structure itself, "
+            "such as ordinal(classes)"
         )
-    return structure
+    return structure_of_labels(structure, labels)
 
 
 def checked_labels(
-    y: Any, structure: Structure | None = None, *, allow_blocks: bool = False
+    y: Any, structure: Structure | str | None = None, *, allow_blocks: bool = False
 ) -> NDArray[Any]:
     """Return the labels of the training rows as an array with at least two different ones."""
     if y is None:
@@ -314,7 +325,7 @@ def are_pairs(labels: NDArray[Any]) -> bool:
 
 def accuracy(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     """Return the share of the rows whose most probable class is their label."""
-    labels = np.asarray(with_pairs(y, getattr(model.structure, "classes", None)))
+    labels = np.asarray(with_pairs(y, getattr(model.structure_, "classes", None)))
     if not are_pairs(labels):
         return float(ClassifierMixin.score(model, X, y, sample_weight))
     predicted = model.predict(X)

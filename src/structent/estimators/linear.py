@@ -23,10 +23,10 @@ from structent.errors import StructentError, StructureError
 from structent.estimators.answers import block_answers, calibration_scores, predicted_level
 from structent.estimators.classes import (
     Classes,
-    Structure,
     accuracy,
     check_two_classes,
     checked_labels,
+    given_structure,
     mixed_labels,
     with_pairs,
 )
@@ -36,6 +36,7 @@ from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.fused import loss_and_gradient
 from structent.kernels.layout import Layout
 from structent.structure import RandomPartition
+from structent.structure.samplers import Structure
 
 _FEATURES: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
@@ -62,8 +63,10 @@ class StructuredLogisticRegression(
     Parameters
     ----------
     structure
-        How the classes are related; None for no structure. It must be fixed: a sampler's
-        partitions change with every iteration, which L-BFGS cannot follow.
+        How the classes are related: a structure, or a short form of the command line, ``"ordinal"``
+        or ``"circular:width=3"``, which ``fit`` builds from the labels; None for no structure. It
+        must be fixed: a sampler's partitions change with every iteration, which L-BFGS cannot
+        follow.
     weights
         None for the structure's own weights, a number for that of the singletons, one number a
         partition for all, or ``"auto"`` to choose that of the singletons by cross-validation
@@ -95,6 +98,8 @@ class StructuredLogisticRegression(
         The coefficients, (classes, features), and the intercepts, (classes,), in that order.
     weights_
         The weight of each partition that was used.
+    structure_
+        The structure with these weights, built if it was a short form; None without one.
     n_iter_
         How many iterations L-BFGS took.
     block_scores_
@@ -116,7 +121,7 @@ class StructuredLogisticRegression(
 
     def __init__(  # noqa: PLR0913  scikit-learn's way: every parameter by name
         self,
-        structure: RandomPartition | None = None,
+        structure: RandomPartition | str | None = None,
         *,
         weights: ArrayLike | float | str | None = None,
         C: float = 1.0,
@@ -141,7 +146,8 @@ class StructuredLogisticRegression(
         """Fit the model to features, (n, features), and labels, (n,)."""
         self._check_parameters()
         features, labels = self._features_and_labels(X, y)
-        structure = chosen_structure(self, features, labels, sample_weight)
+        given = given_structure(self.structure, labels, allow_blocks=self.allow_blocks)
+        structure = chosen_structure(self, given, features, labels, sample_weight)
         kind = Classes.of_mixed if self.allow_blocks else Classes.of
         classes = kind(structure, labels)
         codes = classes.encode(labels)
@@ -156,6 +162,7 @@ class StructuredLogisticRegression(
         )
         coef, intercept = objective.split(self._minimum(objective, self._start(objective, classes)))
         self._classes, self.classes_ = classes, classes.values
+        self.structure_ = None if structure is None else classes.structure
         self.weights_ = weights_of(classes.structure)
         self.block_scores_: FloatArray | None = None
         self.coef_ = coef[classes.columns].astype(features.dtype)
@@ -189,7 +196,7 @@ class StructuredLogisticRegression(
         See :func:`~structent.estimators.answers.predicted_blocks`.
         """
         proba = self.predict_proba(X)
-        return predicted_level(proba, self._classes, self.structure, level)
+        return predicted_level(proba, self._classes, self.structure_, level)
 
     def calibrate_blocks(self, X: Any, y: Any) -> Self:
         """Take the measure of the model on held-out rows, for answers with a guarantee.
@@ -198,7 +205,7 @@ class StructuredLogisticRegression(
         <structent.estimators.StructuredBoostingClassifier.calibrate_blocks>`.
         """
         proba = self.predict_proba(X)
-        self.block_scores_ = calibration_scores(y, proba, self.classes_, self.structure)
+        self.block_scores_ = calibration_scores(y, proba, self.classes_, self.structure_)
         return self
 
     def predict_blocks(self, X: Any, *, confidence: float = 0.9) -> HedgedPredictions:
@@ -208,7 +215,7 @@ class StructuredLogisticRegression(
         <structent.estimators.StructuredBoostingClassifier.predict_blocks>`.
         """
         return block_answers(
-            self.predict_proba(X), self.classes_, self.structure, self.block_scores_, confidence
+            self.predict_proba(X), self.classes_, self.structure_, self.block_scores_, confidence
         )
 
     def __sklearn_tags__(self) -> Any:

@@ -11,10 +11,11 @@ from sklearn.utils.validation import _check_sample_weight
 
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
-from structent.estimators.classes import Classes, Structure, mixed_labels
+from structent.estimators.classes import Classes, mixed_labels
 from structent.estimators.columns import FloatTable
 from structent.kernels.coarse import weights_of_sets
 from structent.structure.labels import unknown_label
+from structent.structure.samplers import Structure
 
 
 class TrainingRows(NamedTuple):

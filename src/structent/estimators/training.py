@@ -12,9 +12,9 @@ from structent._checks import checked_integer
 from structent._optional import load_optional
 from structent._typing import FloatArray
 from structent.errors import StructentError
-from structent.estimators.classes import Structure
 from structent.estimators.columns import FloatTable
 from structent.estimators.rows import TrainingRows
+from structent.structure.samplers import Structure
 from structent.structure.targets import Targets
 
 # Called after every round with its number and the log loss of the validation rows, if any.

@@ -13,9 +13,10 @@ from sklearn.utils.validation import _check_sample_weight
 
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructureError
-from structent.estimators.classes import Classes, Structure, checked_structure
+from structent.estimators.classes import Classes
 from structent.estimators.folds import dealt_folds
 from structent.structure import RandomPartition
+from structent.structure.samplers import Structure
 
 Array: TypeAlias = NDArray[Any]
 
@@ -25,9 +26,9 @@ N_FOLDS = 3
 
 
 def chosen_structure(
-    estimator: Any, X: Any, y: Array, sample_weight: ArrayLike | None
+    estimator: Any, structure: Structure | None, X: Any, y: Array, sample_weight: ArrayLike | None
 ) -> Structure | None:
-    """Return the estimator's structure with the weights that its parameter ``weights`` asks for.
+    """Return a structure with the weights that the estimator's parameter ``weights`` asks for.
 
     ``None`` keeps the structure's own weights, a number is the weight of the singletons (1 for no
     structure), the other partitions in proportion, and an array replaces them all.
@@ -43,6 +44,8 @@ def chosen_structure(
     ----------
     estimator
         A classifier with the parameters ``structure``, ``weights`` and ``random_state``.
+    structure
+        Its structure; one that is given by a short form has been built from the labels.
     X
         The features: an array, a sparse matrix, a pandas or polars table.
     y
@@ -50,16 +53,18 @@ def chosen_structure(
     sample_weight
         One weight a row, or None. Rows without weight are left out.
     """
-    structure, weights = estimator.structure, estimator.weights
+    weights = estimator.weights
     if weights is None:
-        return None if structure is None else checked_structure(structure)
+        return structure
     if isinstance(weights, str):
         if weights != "auto":
             raise StructureError(
                 "weights must be None, 'auto', the weight of the singletons or one number a "
                 f"partition, got {weights!r}"
             )
-        return None if structure is None else _cross_validated(estimator, X, y, sample_weight)
+        if structure is None:
+            return None
+        return _cross_validated(estimator, structure, X, y, sample_weight)
     if isinstance(weights, Real) and not isinstance(weights, bool) and structure is not None:
         return _adjustable(structure, "a number as weights").with_singleton_weight(float(weights))
     if not isinstance(structure, RandomPartition):
@@ -82,9 +87,8 @@ class _WithSingletonWeight(Protocol):
 
 
 def _cross_validated(
-    estimator: Any, features: Any, y: Array, sample_weight: ArrayLike | None
+    estimator: Any, structure: Structure, features: Any, y: Array, sample_weight: ArrayLike | None
 ) -> Structure:
-    structure = checked_structure(estimator.structure)
     if all(partition.is_singletons for partition in _first(structure).partitions):
         return structure
     adjustable = _adjustable(structure, "weights='auto'")

@@ -132,7 +132,9 @@ class MixedPartitions:
         weights: tuple[float, ...],
         given_singleton_weight: float | None = None,
     ) -> None:
-        parts = tuple(checked_structure(structure, "mix") for structure in structures)
+        parts = tuple(
+            checked_structure(structure, "each structure of mix") for structure in structures
+        )
         shares = checked_weights(weights, len(parts))
         object.__setattr__(self, "structures", parts)
         object.__setattr__(self, "weights", tuple(shares.tolist()))
@@ -284,7 +286,7 @@ class ProductPartitions:
         second: Structure,
         given_singleton_weight: float | None = None,
     ) -> None:
-        parts = [checked_structure(part, "product") for part in (first, second)]
+        parts = [checked_structure(part, "each part of a product") for part in (first, second)]
         shared = frozenset.intersection(*map(seeds_of, parts))
         if shared:
             raise StructureError(
@@ -384,7 +386,7 @@ class ScrambledPartitions:
         places: tuple[int, ...],
         given_singleton_weight: float | None = None,
     ) -> None:
-        n_classes = len(checked_structure(sampler, "scramble").classes)
+        n_classes = len(checked_structure(sampler, "what is scrambled").classes)
         if not all(map(_is_integer, places)) or sorted(places) != list(range(n_classes)):
             raise StructureError(
                 f"places must be the numbers from 0 to {n_classes - 1} in some order, got "

@@ -15,7 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from structent._checks import as_array
 from structent._typing import IntArray, Label
 from structent.errors import StructureError
-from structent.structure.labels import as_classes, as_label, class_indices, unknown_label
+from structent.structure.labels import (
+    as_classes,
+    as_label,
+    class_indices,
+    label_array,
+    unknown_label,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -168,7 +174,7 @@ class Partition:
         >>> quarters.coarsen(["mar", "jan"]).tolist()
         ['spring', 'winter']
         """
-        return np.array(self.names)[self.block_of[class_indices(labels, self.classes)]]
+        return label_array(self.names)[self.block_of[class_indices(labels, self.classes)]]
 
     def refines(self, other: Partition) -> bool:
         """Whether each block lies within one block of ``other``."""

@@ -38,15 +38,18 @@ class PartitionSampler(Protocol):
 Structure: TypeAlias = RandomPartition | PartitionSampler
 
 
-def checked_structure(structure: Any, taker: str) -> Structure:
-    """Return a random partition or a sampler, or say that nothing else is taken."""
+def checked_structure(structure: Any, name: str = "structure") -> Structure:
+    """Return a random partition or a sampler, or say how to make one."""
     if not isinstance(structure, RandomPartition | PartitionSampler):
-        raise StructureError(f"{taker} takes a RandomPartition or a sampler, got {structure!r}")
+        raise StructureError(
+            f"{name} must be a RandomPartition or a sampler, got {type(structure).__name__}; "
+            "hierarchy(), circular() and ordinal() make one"
+        )
     return structure
 
 
 def checked_fixed(structure: Any, name: str = "structure") -> RandomPartition:
-    """Return a random partition, or say how to come by one."""
+    """Return a random partition, or say how to make one of a partition or a sampler."""
     if isinstance(structure, RandomPartition):
         return structure
     raise StructureError(

@@ -17,7 +17,6 @@ from structent.errors import StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.estimators.classes import (
     Classes,
-    Structure,
     check_two_classes,
     mixed_labels,
     with_pairs,
@@ -42,6 +41,7 @@ from structent.estimators.dask.survey import (
     surveyed_classes,
     surveyed_columns,
     surveyed_sets,
+    surveyed_structure,
 )
 from structent.estimators.fitted import Encoder, FittedBoosting
 from structent.estimators.rows import (
@@ -54,6 +54,7 @@ from structent.estimators.rows import (
 )
 from structent.estimators.training import Settings, Training
 from structent.estimators.weights import chosen_structure
+from structent.structure.samplers import Structure
 
 N_SAMPLED = 20_000  # rows on which weights="auto" chooses
 
@@ -96,7 +97,7 @@ class DaskStructuredBoostingClassifier(
 
     Attributes
     ----------
-    classes_, weights_, best_iteration_, validation_log_loss_, feature_importances_
+    classes_, structure_, weights_, best_iteration_, validation_log_loss_, feature_importances_
         As there.
     n_features_in_, feature_names_in_
         The columns of X, as in scikit-learn.
@@ -122,7 +123,7 @@ class DaskStructuredBoostingClassifier(
 
     def __init__(  # noqa: PLR0913  scikit-learn's way: every parameter by name
         self,
-        structure: Structure | None = None,
+        structure: Structure | str | None = None,
         *,
         weights: Any = None,
         n_estimators: int = 2000,
@@ -317,10 +318,13 @@ class DaskStructuredBoostingClassifier(
         cluster: Cluster,
     ) -> Structure | None:
         """Return the structure with its weights, which only "auto" needs rows for."""
+        structure = surveyed_structure(
+            self.structure, chunks, cluster, allow_blocks=self.allow_blocks
+        )
         rows: Any = None, None, None
-        if self.structure is not None and isinstance(self.weights, str):
+        if structure is not None and isinstance(self.weights, str):
             rows = sampled_rows(chunks, N_SAMPLED, _seed(random), cluster)
-        return chosen_structure(local, *rows)
+        return chosen_structure(local, structure, *rows)
 
     def _classes(
         self,

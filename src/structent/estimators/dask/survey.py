@@ -13,11 +13,31 @@ from sklearn.utils.multiclass import check_classification_targets
 from structent._optional import load_optional
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
-from structent.estimators.classes import Classes, Structure, checked_labels, label_column
+from structent.estimators.classes import (
+    Classes,
+    checked_labels,
+    given_structure,
+    label_column,
+)
 from structent.estimators.columns import Columns
 from structent.estimators.dask.chunks import Chunk, da, dask, shared, table_chunks
 from structent.estimators.dask.cluster import Cluster
 from structent.estimators.rows import checked_weights, code_totals, row_weights
+from structent.structure.samplers import Structure
+
+
+def surveyed_structure(
+    structure: Structure | str | None,
+    chunks: Sequence[Chunk],
+    cluster: Cluster,
+    *,
+    allow_blocks: bool,
+) -> Structure | None:
+    """Return the structure, built from all labels where it is a short form."""
+    labels = None
+    if isinstance(structure, str) and not allow_blocks:
+        labels = _all_labels(chunks, cluster)
+    return given_structure(structure, labels, allow_blocks=allow_blocks)
 
 
 def surveyed_classes(
@@ -26,8 +46,7 @@ def surveyed_classes(
     """Return the classes of the structure, or those of all labels if there is none."""
     if structure is not None:
         return Classes.of_structure(structure)
-    found = cluster.compute([dask.delayed(_distinct_labels)(chunk.labels) for chunk in chunks], "y")
-    return Classes.of(None, checked_labels(np.concatenate(found)))
+    return Classes.of(None, _all_labels(chunks, cluster))
 
 
 def surveyed_sets(
@@ -93,6 +112,12 @@ def sampled_rows(
         np.concatenate(labels),
         np.concatenate(weights) if is_weighted else None,
     )
+
+
+def _all_labels(chunks: Sequence[Chunk], cluster: Cluster) -> NDArray[Any]:
+    """Return the different labels of all chunks, some of them more than once."""
+    found = cluster.compute([dask.delayed(_distinct_labels)(chunk.labels) for chunk in chunks], "y")
+    return checked_labels(np.concatenate(found))
 
 
 def _distinct_labels(labels: Any) -> NDArray[Any]:

@@ -11,6 +11,7 @@ from structent.errors import StructureError
 from structent.losses.keras.blocks import Blocks, HeldBlocks, Tensor, compute_dtype, refuse_gradient
 from structent.losses.keras.formulas import coarse_table, losses, sets_of, with_targets
 from structent.structure import PartitionSampler, RandomPartition, Targets, files, trivial
+from structent.structure.samplers import checked_fixed, checked_structure
 
 
 @keras.saving.register_keras_serializable(package="structent")
@@ -67,7 +68,7 @@ class StructuredCrossEntropy(keras.losses.Loss):  # type: ignore[misc]  # Keras 
         name: str = "structured_cross_entropy",
     ) -> None:
         super().__init__(name=name, reduction=reduction, dtype=compute_dtype())
-        self.structure = structure
+        self.structure = structure = checked_structure(structure)
         self.eval_structure = eval_structure
         self.from_logits = from_logits
         self.ignore_class = ignore_class
@@ -75,14 +76,14 @@ class StructuredCrossEntropy(keras.losses.Loss):  # type: ignore[misc]  # Keras 
         self._held: HeldBlocks | None = None
         if isinstance(structure, PartitionSampler):
             at_rest = trivial(structure.classes) if eval_structure is None else eval_structure
-            self._held = HeldBlocks(structure, checked_structure(at_rest, structure.classes))
+            self._held = HeldBlocks(structure, _checked_at_rest(at_rest, structure.classes))
         elif eval_structure is not None:
             raise StructureError(
                 "eval_structure must be None where the structure is the same at every step, "
                 f"got {eval_structure!r}"
             )
         else:
-            self._blocks = Blocks.of(checked_structure(structure))
+            self._blocks = Blocks.of(structure)
         self._coarse = coarse_table(targets, structure.classes)
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
@@ -192,19 +193,15 @@ class PartitionSchedule(keras.callbacks.Callback):  # type: ignore[misc]  # Kera
         _ = self.model
 
 
-def checked_structure(structure: Any, classes: tuple[Label, ...] | None = None) -> RandomPartition:
-    """Return a structure that stays the same, with these classes where they are given."""
-    if not isinstance(structure, RandomPartition):
-        raise StructureError(
-            f"structure must be a RandomPartition, got {type(structure).__name__}; only the loss "
-            "takes a sampler"
-        )
-    if classes is not None and structure.classes != classes:
+def _checked_at_rest(eval_structure: Any, classes: tuple[Label, ...]) -> RandomPartition:
+    """Return a structure that stays the same and has the classes of the sampler."""
+    fixed = checked_fixed(eval_structure, "eval_structure")
+    if fixed.classes != classes:
         raise StructureError(
             f"eval_structure must have the {len(classes)} classes of the sampler in their order, "
-            f"got {structure!r}"
+            f"got {fixed!r}"
         )
-    return structure
+    return fixed
 
 
 def to_json(structure: Any) -> str:

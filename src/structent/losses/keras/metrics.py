@@ -17,8 +17,9 @@ from structent.losses.keras.formulas import (
     sets_of,
     with_targets,
 )
-from structent.losses.keras.loss import checked_structure, to_json, with_structures
+from structent.losses.keras.loss import to_json, with_structures
 from structent.structure import RandomPartition, Targets
+from structent.structure.samplers import checked_fixed
 
 
 @keras.saving.register_keras_serializable(package="structent")
@@ -57,7 +58,7 @@ class StructuredLogLoss(keras.metrics.MeanMetricWrapper):  # type: ignore[misc] 
         self.structure = structure
         self.from_logits = from_logits
         self.targets = targets
-        self._blocks = Blocks.of(checked_structure(structure))
+        self._blocks = Blocks.of(checked_fixed(structure))
         self._coarse = coarse_table(targets, structure.classes)
 
     def _losses(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
@@ -120,7 +121,7 @@ class BlockAccuracy(keras.metrics.MeanMetricWrapper):  # type: ignore[misc]  # K
         name: str | None = None,
         dtype: str | None = None,
     ) -> None:
-        scored = checked_structure(structure).level(level)
+        scored = checked_fixed(structure).level(level)
         super().__init__(
             self._hits, name=name or f"{level}_accuracy".replace(" ", "_"), dtype=dtype
         )
