@@ -1,9 +1,10 @@
-"""A file with a JSON value on every line, so that what is finished is never done twice."""
+"""Files: written whole or not at all, or line by line as JSON, so that nothing is done twice."""
 
 from __future__ import annotations
 
 import json
 import os
+import secrets
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +18,23 @@ if sys.platform != "win32":
     import fcntl
 
 Value = TypeVar("Value")
+
+
+def save_bytes(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file whole or not at all: what was there before stays until the new one is whole.
+
+    The file gets the permissions that any new file of this process gets.
+    """
+    target = Path(path)
+    # In the same folder, because a file can be moved at once only within a file system.
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import typer
 from numpy.typing import NDArray
 
 from structent._checks import checked_fraction
+from structent._files import save_bytes
 from structent.cli import options
 from structent.cli.output import Output, check_can_write
 from structent.cli.question import load_model, read_question, save_model
@@ -21,7 +22,7 @@ from structent.errors import LabelError, StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.inputs import read_features, read_labels, read_table
 from structent.metrics import level_report
-from structent.structure import RandomPartition, files
+from structent.structure import RandomPartition
 from structent.structure.samplers import Structure, checked_structure
 from structent.studies.comparison import scored_structure
 
@@ -184,7 +185,7 @@ def _check_can_train(labels: NDArray[Any], calibrate: float | None) -> None:
 def _write(table: pl.DataFrame, path: Path) -> None:
     content = io.BytesIO()
     getattr(table, _WRITERS[path.suffix])(content)
-    files.save_bytes(path, content.getvalue())
+    save_bytes(path, content.getvalue())
 
 
 def held_back(

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from structent._files import save_bytes
 from structent._typing import FloatArray
 from structent.errors import StructentError
 from structent.estimators.classes import Classes
@@ -78,7 +79,7 @@ def save(
         file.writestr(_BOOSTER, booster)
         for name, text in attachments.items():
             file.writestr(f"{_ATTACHED}{name}", text)
-    structure_files.save_bytes(path, content.getvalue())
+    save_bytes(path, content.getvalue())
 
 
 def load(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from structent._files import save_bytes
 from structent._optional import load_optional
 from structent._typing import Label
 from structent.errors import StructentError, StructureError
@@ -176,7 +177,7 @@ def write_structure(structure: Structure, path: FilePath) -> None:
         files.structure_to_json(structure) + "\n" if ending == ".json" else _level_table(structure)
     )
     try:
-        files.save_bytes(path, text.encode())
+        save_bytes(path, text.encode())
     except OSError as error:
         raise StructentError(f"{path} cannot be written: {error.strerror}") from None
 

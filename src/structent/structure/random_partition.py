@@ -347,9 +347,7 @@ class RandomPartition:
         weights, levels = (files.list_field(content, name) for name in ("weights", "levels"))
         return cls(partitions, weights, levels=levels)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the structure to a JSON file, all or not at all."""
-        files.save(path, self.to_json())
+    save = files.save_structure
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RandomPartition:

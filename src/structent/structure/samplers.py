@@ -145,6 +145,13 @@ class FixedStructure:
         """Return the sampler that :meth:`to_json` wrote."""
         return cls(files.from_part(files.field(files.from_json(text, cls.KIND), "structure")))
 
+    save = files.save_structure
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> FixedStructure:
+        """Return the sampler of a JSON file."""
+        return cls.from_json(files.load(path))
+
 
 @files.readable
 @dataclass(frozen=True, init=False)
@@ -269,9 +276,7 @@ class SpanningTreePartitions:
             files.field(content, "seed"),
         )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the sampler to a JSON file, all or not at all."""
-        files.save(path, self.to_json())
+    save = files.save_structure
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SpanningTreePartitions:
