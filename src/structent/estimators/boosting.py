@@ -29,7 +29,6 @@ from structent.estimators.classes import (
 )
 from structent.estimators.columns import Columns, FloatTable, is_table
 from structent.estimators.engines import engine
-from structent.estimators.fitted import Encoder, FittedBoosting
 from structent.estimators.rows import (
     TrainingRows,
     checked_eval_set,
@@ -37,7 +36,14 @@ from structent.estimators.rows import (
     held_back,
     log_prior,
 )
-from structent.estimators.training import Settings, Training, recording, round_progress
+from structent.estimators.training import (
+    Encoder,
+    FittedBoosting,
+    Settings,
+    Training,
+    recording,
+    round_progress,
+)
 from structent.estimators.weights import chosen_structure, weights_of
 from structent.structure.samplers import Structure
 

@@ -25,8 +25,7 @@ from structent.errors import StructentError
 from structent.estimators.classes import Classes
 from structent.estimators.columns import Columns
 from structent.estimators.engines import engine
-from structent.estimators.fitted import Encoder, FittedBoosting
-from structent.estimators.training import CHOICES
+from structent.estimators.training import CHOICES, Encoder, FittedBoosting
 from structent.structure import files as structure_files
 from structent.structure import trivial
 from structent.structure.samplers import Structure

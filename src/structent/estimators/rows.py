@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import _check_sample_weight
 
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
@@ -91,15 +90,28 @@ def spread_totals(totals: FloatArray, sets: Sequence[Sequence[int]]) -> FloatArr
     return spread
 
 
-def checked_weights(weights: Any, n_rows: int) -> FloatArray:
-    """Return the weights of a chunk of the rows, all 1 if None; they may all be 0."""
-    if weights is None:
+def checked_sample_weight(sample_weight: Any, n_rows: int) -> FloatArray:
+    """Return the weight of each row, (n,), all 1 if None; one number is the weight of every row.
+
+    Examples
+    --------
+    >>> checked_sample_weight([1, 0], 2).tolist(), checked_sample_weight(3, 2).tolist()
+    ([1.0, 0.0], [3.0, 3.0])
+    """
+    if sample_weight is None:
         return np.ones(n_rows)
-    checked = np.asarray(weights, dtype=np.float64)
+    try:
+        checked = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise StructentError(
+            f"sample_weight must hold numbers, got {type(sample_weight).__name__} of other values"
+        ) from None
+    if checked.ndim == 0:
+        checked = np.full(n_rows, checked)
     if checked.shape != (n_rows,):
         raise StructentError(
-            "sample_weight must have the same rows as y in every chunk, got chunks of "
-            f"{len(checked)} and {n_rows}; make both from one table"
+            f"sample_weight must be one number for each of the {n_rows} rows, got shape "
+            f"{checked.shape}"
         )
     wrong = checked[~((checked >= 0) & np.isfinite(checked))]
     if len(wrong):
@@ -193,9 +205,7 @@ def row_weights(
     >>> (3 * row_weights(None, "balanced", labels, classes)).round(9).tolist()
     [2.0, 2.0, 2.0, 6.0]
     """
-    weights: FloatArray = _check_sample_weight(
-        sample_weight, labels, dtype=np.float64, ensure_non_negative=True
-    )
+    weights = checked_sample_weight(sample_weight, len(labels))
     if class_weight is not None:
         of_classes = _class_weights(class_weight, labels, weights, classes)
         of_sets = weights_of_sets(of_classes, classes.coarse_sets)

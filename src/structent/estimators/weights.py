@@ -8,13 +8,14 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils import check_random_state
 
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructureError
 from structent.estimators.classes import Classes
+from structent.estimators.columns import rows_at
 from structent.estimators.folds import dealt_folds
+from structent.estimators.rows import checked_sample_weight
 from structent.structure import RandomPartition
 from structent.structure.samplers import Structure
 
@@ -95,7 +96,7 @@ def _cross_validated(
     candidates = [adjustable.with_singleton_weight(weight) for weight in SINGLETON_WEIGHTS]
     if hasattr(features, "tocsr"):
         features = features.tocsr()  # not every sparse format can be indexed
-    weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+    weights = checked_sample_weight(sample_weight, len(y))
     random_state = check_random_state(estimator.random_state)
     of_labels = Classes.of_mixed if getattr(estimator, "allow_blocks", False) else Classes.of
     classes = of_labels(structure, y)
@@ -140,8 +141,8 @@ def _held_out_loss(
     held_out: Array,
 ) -> float:  # fmt: skip
     """Return the sum of the log losses of the rows held out, times their weights."""
-    model.fit(_safe_indexing(features, train), y[train], sample_weight=weights[train])
-    proba = model.predict_proba(_safe_indexing(features, held_out))
+    model.fit(rows_at(features, train), y[train], sample_weight=weights[train])
+    proba = model.predict_proba(rows_at(features, held_out))
     of_label = classes.probability_of(proba, classes.encode(y[held_out]))
     # A probability that underflowed to 0 must not make the losses of all candidates infinite.
     losses = -np.log(np.maximum(of_label, np.finfo(of_label.dtype).tiny))

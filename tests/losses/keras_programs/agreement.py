@@ -371,7 +371,7 @@ def test_a_structure_for_evaluation_has_the_classes_of_the_sampler():
 
 
 def test_metrics_refuse_a_sampler_and_a_level_that_is_not_there():
-    with pytest.raises(StructureError, match="only the loss takes a sampler"):
+    with pytest.raises(StructureError, match="must be a RandomPartition, got FixedStructure"):
         StructuredLogLoss(FixedStructure(months()))
     with pytest.raises(LabelError, match="season"):
         BlockAccuracy(months(), "season")

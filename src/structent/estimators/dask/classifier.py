@@ -30,20 +30,17 @@ from structent.estimators.dask.chunks import (
     is_dask_table,
     predictions,
     row_of,
-    scattered_chunks,
-    training_rows,
-    validation_rows,
-)
-from structent.estimators.dask.cluster import Cluster
-from structent.estimators.dask.survey import (
     sampled_rows,
+    scattered_chunks,
     surveyed_class_weights,
     surveyed_classes,
     surveyed_columns,
     surveyed_sets,
     surveyed_structure,
+    training_rows,
+    validation_rows,
 )
-from structent.estimators.fitted import Encoder, FittedBoosting
+from structent.estimators.dask.cluster import Cluster
 from structent.estimators.rows import (
     TrainingRows,
     check_eval_columns,
@@ -52,7 +49,7 @@ from structent.estimators.rows import (
     log_prior_of_totals,
     spread_totals,
 )
-from structent.estimators.training import Settings, Training
+from structent.estimators.training import Encoder, FittedBoosting, Settings, Training
 from structent.estimators.weights import chosen_structure
 from structent.structure.samplers import Structure
 
