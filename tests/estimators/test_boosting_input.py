@@ -66,7 +66,7 @@ def test_an_eval_set_has_the_same_columns_and_its_own_labels():
 def test_weights_of_rows_are_not_negative():
     with pytest.raises(StructentError, match="sample_weight must be finite and not negative"):
         fit(sample_weight=np.full(len(LABELS), -1.0))
-    with pytest.raises(StructentError, match="nor all be 0, got weights from 0 to 0"):
+    with pytest.raises(StructentError, match="nor all be zero, got weights from 0 to 0"):
         fit(sample_weight=np.zeros(len(LABELS)))
 
 

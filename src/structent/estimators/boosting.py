@@ -324,18 +324,19 @@ class StructuredBoostingClassifier(
         the weights that were chosen, if they were. ``attachments`` are texts to keep along with it,
         by name: :func:`structent.estimators.files.attachment` reads them.
         """
+        fitted = self._fitted_model()
         names = getattr(self, "feature_names_in_", None)
-        parameters = self.get_params(deep=False)
-        files.save(path, self._fitted_model(), parameters, names, attachments or {})
+        saved = files.Saved(self.get_params(deep=False), names)
+        files.save_boosting(path, fitted, saved, attachments or {})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Return the model of a file that :meth:`save` wrote. No code of the file is run."""
-        fitted, parameters, feature_names = files.load(path)
-        model = cls(**parameters)
+        fitted, saved = files.load_boosting(path)
+        model = cls(**saved.parameters)
         model.n_features_in_ = len(fitted.encoder.columns.categories)
-        if feature_names is not None:
-            model.feature_names_in_ = feature_names
+        if saved.feature_names is not None:
+            model.feature_names_in_ = saved.feature_names
         return model.adopt(fitted)
 
     def adopt(self, fitted: FittedBoosting) -> Self:

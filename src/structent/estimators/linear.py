@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Mapping
 from numbers import Real
@@ -20,6 +21,7 @@ from structent._checks import checked_integer
 from structent._typing import FloatArray, IndexArray
 from structent.decisions import HedgedPredictions
 from structent.errors import StructentError, StructureError
+from structent.estimators import files
 from structent.estimators.answers import block_answers, calibration_scores, predicted_level
 from structent.estimators.classes import (
     Classes,
@@ -160,14 +162,11 @@ class StructuredLogisticRegression(
         objective = LinearObjective(
             features, codes, weights, layout, penalty=penalty, coarse=coarse
         )
-        coef, intercept = objective.split(self._minimum(objective, self._start(objective, classes)))
-        self._classes, self.classes_ = classes, classes.values
-        self.structure_ = None if structure is None else classes.structure
-        self.weights_ = weights_of(classes.structure)
-        self.block_scores_: FloatArray | None = None
-        self.coef_ = coef[classes.columns].astype(features.dtype)
-        self.intercept_ = intercept[classes.columns].astype(features.dtype)
-        return self
+        minimum, n_iter = self._minimum(objective, self._start(objective, classes))
+        coef, intercept = (
+            part[classes.columns].astype(features.dtype) for part in objective.split(minimum)
+        )
+        return self._keep(files.FittedLinear(classes, coef, intercept, n_iter))
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return the logits, (n, classes), but of two classes the log odds of the second, (n,)."""
@@ -204,8 +203,8 @@ class StructuredLogisticRegression(
         As :meth:`StructuredBoostingClassifier.calibrate_blocks
         <structent.estimators.StructuredBoostingClassifier.calibrate_blocks>`.
         """
-        proba = self.predict_proba(X)
-        self.block_scores_ = calibration_scores(y, proba, self.classes_, self.structure_)
+        scores = calibration_scores(y, self.predict_proba(X), self.classes_, self.structure_)
+        self.block_scores_: FloatArray | None = scores
         return self
 
     def predict_blocks(self, X: Any, *, confidence: float = 0.9) -> HedgedPredictions:
@@ -217,6 +216,32 @@ class StructuredLogisticRegression(
         return block_answers(
             self.predict_proba(X), self.classes_, self.structure_, self.block_scores_, confidence
         )
+
+    def save(
+        self, path: str | os.PathLike[str], *, attachments: Mapping[str, str] | None = None
+    ) -> None:
+        """Write the model to a file, all or not at all: a zip of JSON and the coefficients.
+
+        As :meth:`StructuredBoostingClassifier.save
+        <structent.estimators.StructuredBoostingClassifier.save>`.
+        """
+        check_is_fitted(self)
+        fitted = files.FittedLinear(
+            self._classes, self.coef_, self.intercept_, self.n_iter_, self.block_scores_
+        )
+        names = getattr(self, "feature_names_in_", None)
+        saved = files.Saved(self.get_params(deep=False), names)
+        files.save_linear(path, fitted, saved, attachments or {})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return the model of a file that :meth:`save` wrote. No code of the file is run."""
+        fitted, saved = files.load_linear(path)
+        model = cls(**saved.parameters)
+        model.n_features_in_ = fitted.coef.shape[1]
+        if saved.feature_names is not None:
+            model.feature_names_in_ = saved.feature_names
+        return model._keep(fitted)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -250,7 +275,7 @@ class StructuredLogisticRegression(
             coef[classes.columns], intercept[classes.columns] = self.coef_, self.intercept_
         return start
 
-    def _minimum(self, objective: LinearObjective, start: FloatArray) -> FloatArray:
+    def _minimum(self, objective: LinearObjective, start: FloatArray) -> tuple[FloatArray, int]:
         # The criteria of scikit-learn's LogisticRegression, so that tol means the same.
         result = minimize(
             objective,
@@ -264,16 +289,24 @@ class StructuredLogisticRegression(
                 "ftol": 64 * float(np.finfo(np.float64).eps),
             },
         )
-        self.n_iter_ = min(int(result.nit), self.max_iter)
+        n_iter = min(int(result.nit), self.max_iter)
         if not result.success:
             warnings.warn(
-                f"L-BFGS did not converge to tol={self.tol:g} in {self.n_iter_} iterations "
+                f"L-BFGS did not converge to tol={self.tol:g} in {n_iter} iterations "
                 f"({result.message}); scale the features, or raise max_iter or tol",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        minimum: FloatArray = result.x
-        return minimum
+        return result.x, n_iter
+
+    def _keep(self, fitted: files.FittedLinear) -> Self:
+        """Take over what was learned with these parameters, now or before it was saved."""
+        self._classes, self.classes_ = fitted.classes, fitted.classes.values
+        self.structure_ = None if self.structure is None else fitted.classes.structure
+        self.weights_ = weights_of(fitted.classes.structure)
+        self.coef_, self.intercept_, self.n_iter_ = fitted.coef, fitted.intercept, fitted.n_iter
+        self.block_scores_ = fitted.block_scores
+        return self
 
     def _logits(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)

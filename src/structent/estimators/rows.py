@@ -212,7 +212,7 @@ def row_weights(
         weights = weights * np.append(of_classes, of_sets)[labels]
     if not (weights.min() >= 0 and weights.max() > 0):
         raise StructentError(
-            "the weights of the rows must not be negative nor all be 0, got weights from "
+            "the weights of the rows must not be negative nor all be zero, got weights from "
             f"{weights.min():g} to {weights.max():g}; see sample_weight and class_weight"
         )
     return weights
