@@ -171,8 +171,10 @@ def test_other_files_are_refused(tmp_path, saved):
 
 
 def test_coefficients_that_were_changed_are_refused(saved):
-    rewritten(saved, "coefficients.npy", lambda content: content[:-1] + b"\x00")
-    with pytest.raises(StructentError, match="the coefficients.npy is not the one that was saved"):
+    rewritten(saved, "coefficients.npy", lambda content: content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(
+        StructentError, match=r"the coefficients\.npy is not the one that was saved"
+    ):
         StructuredLogisticRegression.load(saved)
 
 
