@@ -55,12 +55,12 @@ class JsonLines:
         Parameters
         ----------
         value_of
-            Gives the value of a line's JSON; raises KeyError, TypeError or ValueError if it is
-            another one's.
+            Gives the value of a line's JSON; raises KeyError, TypeError or ValueError if the line
+            holds something else.
         what
-            What a line must be, for the error that tells of one that is not.
+            What a line must be, for the error message about one that is not.
         then
-            What comes of deleting the line, for the same.
+            What happens if the line is deleted, for the same message.
         """
         if not self.path.exists():
             return []
@@ -76,7 +76,7 @@ class JsonLines:
         return values
 
     def mend(self) -> None:
-        """Cut off a last line that was broken off with the process that wrote it."""
+        """Remove a last line that is incomplete because the process that wrote it ended."""
         if self.path.exists():
             with self._mended():
                 pass

@@ -1,4 +1,4 @@
-"""The trivial structure and mixtures."""
+"""Structures made of others: mixtures, products and scrambled copies."""
 
 import pickle
 
@@ -29,14 +29,6 @@ from structent.structure import (
     files,
 )
 from tests.strategies import class_sets, connected_graphs, distributions, random_partitions
-
-
-@given(class_sets())
-def test_definition_11_the_trivial_structure_has_only_the_singletons(classes):
-    structure = trivial(classes)
-    assert structure.n_partitions == 1
-    assert structure.singleton_weight == 1.0
-    assert structure.partitions[0].n_blocks == len(classes)
 
 
 @given(st.data(), st.floats(0.0, 1.0))

@@ -193,7 +193,7 @@ def test_an_unknown_label_is_named_with_up_to_three_near_matches():
         ([[1]], r"\[1\] is not a class"),
         ([None], "None is not a class"),
         (np.array([[1], [2]]), r"labels must have one axis, got shape \(2, 1\)"),
-        ("12", "labels must be a sequence, one entry a row, got '12'"),
+        ("12", "labels must be a sequence, one entry per row, got '12'"),
         (1, "labels must be a sequence"),
         ([9], "9 is not a class of the structure, whose 2 are 1, 2"),
     ],

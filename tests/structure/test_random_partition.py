@@ -22,6 +22,14 @@ from structent.structure import catalog
 from tests.strategies import class_sets, partitions, random_partitions, weights
 
 
+@given(class_sets())
+def test_definition_11_the_trivial_structure_has_only_the_singletons(classes):
+    structure = trivial(classes)
+    assert structure.n_partitions == 1
+    assert structure.singleton_weight == 1.0
+    assert structure.partitions[0].n_blocks == len(classes)
+
+
 @given(random_partitions())
 def test_block_of_and_weights_are_all_there_is(structure):
     assert structure.block_of.shape == (structure.n_partitions, structure.n_classes)

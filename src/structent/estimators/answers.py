@@ -1,7 +1,7 @@
 """Answers of any granularity: for each row the smallest set of its chain that can be trusted.
 
-The mathematics is that of :mod:`structent.decisions`. Here it meets the model: its probabilities,
-the order of its classes, its structure, and the scores that held-out rows left behind.
+:mod:`structent.decisions` has the mathematics. Here it is applied to a model: its probabilities,
+the order of its classes, its structure, and the scores of held-out rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from structent.structure.samplers import Structure
 def calibration_scores(
     y: Any, proba: NDArray[Any], classes: NDArray[Any], structure: Structure | None
 ) -> FloatArray:
-    """Return the scores of held-out rows, sorted, which serve every confidence.
+    """Return the scores of held-out rows, sorted; they are enough for every confidence.
 
     Parameters
     ----------
@@ -59,10 +59,10 @@ def block_answers(
     proba, classes, structure
         As in :func:`calibration_scores`.
     scores
-        The scores of held-out rows; None for a model that was not calibrated, whose own
-        probabilities are then believed.
+        The scores of held-out rows; None for a model that was not calibrated: its own
+        probabilities are then used.
     confidence
-        The coverage that the answers are to have.
+        The coverage that the answers should have.
     """
     fixed = _fixed(structure, "predict_blocks")
     if scores is None:
@@ -99,7 +99,7 @@ def predicted_blocks(proba: ArrayLike, structure: Structure, level: str) -> NDAr
         A structure with levels, not a sampler.
     level
         The name of a level that has one partition. The rotations of a circle and the cuts of an
-        ordinal scale are one level of many partitions, which have no one answer.
+        ordinal scale are one level of many partitions, which have no single answer.
 
     Examples
     --------

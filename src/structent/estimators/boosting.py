@@ -54,9 +54,9 @@ class StructuredBoostingClassifier(
 ):
     """Gradient boosted trees that know how their classes are related.
 
-    Every round lowers the structured cross-entropy of the training rows. Trees have one vector of
-    values in each leaf, one value a class (the paper's Problems 2 and 3); training starts from the
-    class prior and stops when plain log loss on validation rows gets no better.
+    Every round lowers the structured cross-entropy of the training rows. Each leaf of a tree holds
+    a vector with one value per class (the paper's Problems 2 and 3); training starts from the class
+    prior and stops when the plain log loss on validation rows no longer improves.
 
     Parameters
     ----------
@@ -67,10 +67,10 @@ class StructuredBoostingClassifier(
     weights
         None keeps the structure's own weights, a number is the weight of the singletons (1 for
         plain log loss), an array replaces them all, and "auto" chooses the weight of the singletons
-        by cross-validation among a few, no structure among them: with rows enough, a wrong
-        structure costs time alone. See ``weights_``.
+        by cross-validation from a small grid that includes "no structure": with enough rows, a
+        wrong structure costs only time. See ``weights_``.
     n_estimators
-        The most rounds there may be.
+        The maximum number of rounds.
     learning_rate, max_depth, min_child_weight, reg_lambda
         As in XGBoost: the factor of every tree, its depth, the least curvature in a leaf, and the
         L2 penalty on leaf values.
@@ -79,43 +79,43 @@ class StructuredBoostingClassifier(
     engine
         "xgboost" or "lightgbm".
     trees
-        "vector" (one tree a round, with vectors in its leaves) or "per_class" (one tree a class and
-        round; the only kind that LightGBM has).
+        "vector" (one tree per round, with vectors in its leaves) or "per_class" (one tree per class
+        and round; the only kind that LightGBM has).
     curvature
         What stands for the second derivative: "gradient" (its magnitude), "bound" (q(1 - q)) or
         "fisher".
     split_search
         "full" searches splits on the whole gradient. "structured" searches on its sums over the
         blocks of a partition, drawn in every round from the structure by its own weights (those of
-        ``weights="auto"`` if chosen): faster where classes are many. With ``weights=1`` the loss is
-        plain, and splits alone know the structure. Needs XGBoost 3.2 and vector leaves.
+        ``weights="auto"`` if chosen): faster with many classes. With ``weights=1`` the loss is
+        plain, and only the splits use the structure. Needs XGBoost 3.2 and vector leaves.
     early_stopping_rounds
         Training ends after this many rounds without a better validation log loss, and keeps the
         best round. With None all rounds are trained, on all rows.
     validation_fraction
-        The share of the rows held back for that, of each class alike, where there is no
+        The share of the rows, in every class, that is held back for early stopping if there is no
         ``eval_set``.
     class_weight
         None, "balanced", or the weight of each class, as in scikit-learn.
     random_state
-        Seeds all that is random: the rows held back, sampling of rows and columns, drawn splits.
+        The seed of everything random: the rows held back, sampled rows and columns, drawn splits.
     n_jobs
         How many threads to use; all that the process may have if None or -1.
     progress
         Whether to show a progress bar.
     allow_blocks
         Whether a label may also be the name of a block ("tree", or "kind:tree" where levels share
-        names) or a set of classes, where no more is known of a row. Such a row counts in the loss
-        with what is known, in ``class_weight`` with the mean over its classes, and in validation
+        names) or a set of classes, for rows whose class is not known exactly. Such a row enters the
+        loss with what is known, ``class_weight`` with the mean over its classes, and validation
         with -log of the probability of its set. A sampler's blocks have no names, but sets of
-        classes are understood.
+        classes can be used.
 
     Attributes
     ----------
     classes_
         The classes, sorted: the columns of ``predict_proba``.
     weights_
-        The weights that were used, one a partition of the structure.
+        The weights that were used, one per partition of the structure.
     structure_
         The structure with these weights, built if it was a short form; None without one.
     best_iteration_
@@ -208,7 +208,7 @@ class StructuredBoostingClassifier(
         Parameters
         ----------
         X
-            A pandas or polars table, or an array, (n, columns). Missing values are welcome;
+            A pandas or polars table, or an array, (n, columns). Values may be missing;
             categorical and text columns of tables are encoded.
         y
             The label of each row, (n,).
@@ -278,18 +278,17 @@ class StructuredBoostingClassifier(
         return predicted_level(proba, self._fitted.encoder.classes, self.structure_, level)
 
     def calibrate_blocks(self, X: Any, y: Any) -> Self:
-        """Take the measure of the model on held-out rows, for answers with a guarantee.
+        """Calibrate the answers of :meth:`predict_blocks` on held-out rows.
 
-        Afterwards :meth:`predict_blocks` gives sets that hold the true class with at least the
-        asked probability, for rows that are drawn as these were
-        (:func:`~structent.decisions.calibrated_hedge`). One calibration serves every confidence; a
-        new ``fit`` forgets it.
+        Afterwards its sets hold the true class with at least the requested probability, for rows
+        from the same distribution (:func:`~structent.decisions.calibrated_hedge`). One calibration
+        is enough for every confidence; a new ``fit`` discards it.
 
         Parameters
         ----------
         X, y
-            Rows that had no part in the training, nor in stopping it, and their classes. As a rule
-            some hundreds; a confidence of 0.9 needs 9 at least, one of 0.99 needs 99.
+            Rows that were not used for training or early stopping, and their classes. Some
+            hundreds are usual; a confidence of 0.9 needs at least 9 rows, one of 0.99 needs 99.
         """
         scores = calibration_scores(y, self.predict_proba(X), self.classes_, self.structure_)
         return self.adopt(replace(self._fitted, block_scores=scores))
@@ -298,13 +297,13 @@ class StructuredBoostingClassifier(
         """Return for each row the smallest set of its chain that can be trusted.
 
         The chain leads from the most probable class over the blocks that hold it to all classes:
-        see :func:`~structent.decisions.hedge`. Without calibration the set is the first to which
-        the model gives the confidence. After :meth:`calibrate_blocks` it holds the true class with
-        at least that probability, however sure of itself the model is; where the rows of the
-        calibration were too few for that, fewer than confidence / (1 - confidence), every answer
-        is all classes.
+        see :func:`~structent.decisions.hedge`. Without calibration the answer is the first set to
+        which the model gives the confidence. After :meth:`calibrate_blocks` it holds the true class
+        with at least that probability, even if the model is overconfident; with fewer than
+        confidence / (1 - confidence) rows of calibration every answer is all classes.
 
-        :func:`~structent.decisions.answer_report` tells coverage, size and depth on labelled rows.
+        :func:`~structent.decisions.answer_report` measures coverage, size and depth on labelled
+        rows.
         """
         return block_answers(
             self.predict_proba(X), self.classes_, self.structure_, self.block_scores_, confidence
@@ -320,9 +319,9 @@ class StructuredBoostingClassifier(
     ) -> None:
         """Write the model to a file, all or not at all: a zip of JSON and the booster's own format.
 
-        A loaded model predicts what this one does. Its ``structure`` is the one that was used, with
-        the weights that were chosen, if they were. ``attachments`` are texts to keep along with it,
-        by name: :func:`structent.estimators.files.attachment` reads them.
+        A loaded model gives the same predictions. Its ``structure`` is the one that was used, with
+        the weights that were used. ``attachments`` are texts to keep with it, by name:
+        :func:`structent.estimators.files.attachment` reads them.
         """
         fitted = self._fitted_model()
         names = getattr(self, "feature_names_in_", None)
@@ -374,7 +373,7 @@ class StructuredBoostingClassifier(
         if self.early_stopping_rounds is None:
             return rows, None
         fraction = checked_fraction(self.validation_fraction, "validation_fraction")
-        # In the order of classes_, so that the structure's own has no say in it.
+        # In the order of classes_, so that the structure's own order does not matter.
         held = held_back(encoder.classes.sorted_codes(rows.labels), fraction, random)
         return rows.take(~held), rows.take(held)
 

@@ -153,7 +153,7 @@ class Classes:
     def sorted_codes(self, codes: IndexArray) -> IndexArray:
         """Return codes with the columns numbered in the order of ``values``, the sets after them.
 
-        What is drawn by code then hangs on the classes, not on the structure's order of them.
+        What is drawn by code then depends on the classes, not on the structure's order of them.
         """
         places = np.argsort(self.columns)
         return np.append(places, np.arange(len(places), self.n_codes))[codes]
@@ -211,7 +211,7 @@ def checked_labels(
     if allow_blocks:
         return labels  # what they are worth, their codes say
     _check_that_none_is_a_set(labels)
-    if not are_pairs(labels):
+    if not _are_pairs(labels):
         check_classification_targets(labels)
     check_two_classes(labels)
     return labels
@@ -237,15 +237,42 @@ def label_column(labels: Any, classes: Classes) -> NDArray[Any]:
     return column
 
 
+def with_pairs(y: Any, classes: tuple[Label, ...] | None) -> Any:
+    """Return labels that are pairs as an array of objects, (n,), and others as they are.
+
+    Pairs may come as tuples, or as a table or array with one column for each part, which are told
+    by the classes of the structure.
+
+    Examples
+    --------
+    >>> with_pairs([("jan", 1), ("feb", 2)], None)
+    array([('jan', 1), ('feb', 2)], dtype=object)
+    """
+    values = y if classes is None else with_columns_joined(y, classes)
+    if isinstance(values, list | tuple) and any(isinstance(label, tuple) for label in values):
+        return np.fromiter(values, dtype=object, count=len(values))
+    return values
+
+
 def check_two_classes(labels: NDArray[Any]) -> None:
     """Refuse rows of one class."""
     # Pairs of different types have no order.
-    present = label_array(tuple(set(labels))) if are_pairs(labels) else np.unique(labels)
+    present = label_array(tuple(set(labels))) if _are_pairs(labels) else np.unique(labels)
     if len(present) < 2:
         raise LabelError(
             f"y must hold two classes or more, got {len(present)} class: {present.tolist()}; "
             "there is nothing to tell apart"
         )
+
+
+def accuracy(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """Return the share of the rows whose most probable class is their label."""
+    labels = np.asarray(with_pairs(y, getattr(model.structure_, "classes", None)))
+    if not _are_pairs(labels):
+        return float(ClassifierMixin.score(model, X, y, sample_weight))
+    predicted = model.predict(X)
+    is_hit = [label == best for label, best in zip(labels, predicted, strict=True)]
+    return float(np.average(is_hit, weights=sample_weight))
 
 
 def _check_that_none_is_missing(labels: NDArray[Any]) -> None:
@@ -271,6 +298,11 @@ def _check_that_none_is_a_set(labels: NDArray[Any]) -> None:
                 f"y must hold classes, got the set {set(labels[row])} in row {row}; a model with "
                 "allow_blocks=True takes sets of classes"
             )
+
+
+def _are_pairs(labels: NDArray[Any]) -> bool:
+    """Whether labels are tuples, which scikit-learn would not take for labels."""
+    return labels.dtype.kind == "O" and any(isinstance(label, tuple) for label in labels)
 
 
 def _with_hint(error: LabelError, y: Any, structure: RandomPartition) -> LabelError:
@@ -299,35 +331,3 @@ def _sorting_order(values: NDArray[Any]) -> IndexArray:
         return np.argsort(values, kind="stable")
     except TypeError:  # str and int have no order among each other: the structure's is kept
         return np.arange(len(values))
-
-
-def with_pairs(y: Any, classes: tuple[Label, ...] | None) -> Any:
-    """Return labels that are pairs as an array of objects, (n,), and others as they are.
-
-    Pairs may come as tuples, or as a table or array with one column for each part, which are told
-    by the classes of the structure.
-
-    Examples
-    --------
-    >>> with_pairs([("jan", 1), ("feb", 2)], None)
-    array([('jan', 1), ('feb', 2)], dtype=object)
-    """
-    values = y if classes is None else with_columns_joined(y, classes)
-    if isinstance(values, list | tuple) and any(isinstance(label, tuple) for label in values):
-        return np.fromiter(values, dtype=object, count=len(values))
-    return values
-
-
-def are_pairs(labels: NDArray[Any]) -> bool:
-    """Whether labels are tuples, which scikit-learn would not take for labels."""
-    return labels.dtype.kind == "O" and any(isinstance(label, tuple) for label in labels)
-
-
-def accuracy(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-    """Return the share of the rows whose most probable class is their label."""
-    labels = np.asarray(with_pairs(y, getattr(model.structure_, "classes", None)))
-    if not are_pairs(labels):
-        return float(ClassifierMixin.score(model, X, y, sample_weight))
-    predicted = model.predict(X)
-    is_hit = [label == best for label, best in zip(labels, predicted, strict=True)]
-    return float(np.average(is_hit, weights=sample_weight))

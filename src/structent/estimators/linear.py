@@ -70,8 +70,9 @@ class StructuredLogisticRegression(
         must be fixed: a sampler's partitions change with every iteration, which L-BFGS cannot
         follow.
     weights
-        None for the structure's own weights, a number for that of the singletons, one number a
-        partition for all, or ``"auto"`` to choose that of the singletons by cross-validation
+        None for the structure's own weights, a number for the weight of the singletons, one number
+        per partition for all, or ``"auto"`` to choose the weight of the singletons by
+        cross-validation
         (:func:`~structent.estimators.weights.chosen_structure`).
     C
         The inverse strength of the penalty on the coefficients; intercepts have none.
@@ -85,11 +86,11 @@ class StructuredLogisticRegression(
     warm_start
         Whether to start from the last fit instead of zero.
     random_state
-        Deals the rows out to the folds of ``weights="auto"``; nothing else is random.
+        Decides which rows are in which fold of ``weights="auto"``; nothing else is random.
     allow_blocks
         Whether a label may also be the name of a block ("tree", or "kind:tree" where levels share
-        names) or a set of classes, where no more is known of a row. In ``class_weight`` such a row
-        counts with the mean over its classes.
+        names) or a set of classes, for rows whose class is not known exactly. In ``class_weight``
+        such a row counts with the mean over its classes.
 
     Attributes
     ----------
@@ -198,7 +199,7 @@ class StructuredLogisticRegression(
         return predicted_level(proba, self._classes, self.structure_, level)
 
     def calibrate_blocks(self, X: Any, y: Any) -> Self:
-        """Take the measure of the model on held-out rows, for answers with a guarantee.
+        """Calibrate the answers of :meth:`predict_blocks` on held-out rows.
 
         As :meth:`StructuredBoostingClassifier.calibrate_blocks
         <structent.estimators.StructuredBoostingClassifier.calibrate_blocks>`.
@@ -269,7 +270,7 @@ class StructuredLogisticRegression(
             if not same_classes or self.coef_.shape != objective.shape:
                 raise StructentError(
                     f"warm_start needs the classes of the last fit and its {self.coef_.shape[1]} "
-                    "features, got others; set warm_start=False to start anew"
+                    "features, got others; set warm_start=False to start from zero"
                 )
             coef, intercept = objective.split(start)
             coef[classes.columns], intercept[classes.columns] = self.coef_, self.intercept_

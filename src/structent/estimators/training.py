@@ -79,7 +79,7 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """The task: rows, the loss, where to start from, and how to go on.
+    """The task of an engine: rows, loss, starting point and settings.
 
     Attributes
     ----------
@@ -234,11 +234,6 @@ def recording(scores: list[float], show: OnRound) -> OnRound:
     return on_round
 
 
-def _check_number(name: str, value: object, wanted: str, is_right: Callable[[float], bool]) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real) or not is_right(float(value)):
-        raise StructentError(f"{name} must be a number {wanted}, got {value!r}")
-
-
 @contextmanager
 def round_progress(n_rounds: int, *, shown: bool) -> Iterator[OnRound]:
     """Give what is called after every round, with or without a bar on the terminal."""
@@ -259,3 +254,8 @@ def round_progress(n_rounds: int, *, shown: bool) -> Iterator[OnRound]:
             bar.update(task, completed=number + 1, score=score)
 
         yield on_round
+
+
+def _check_number(name: str, value: object, wanted: str, is_right: Callable[[float], bool]) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real) or not is_right(float(value)):
+        raise StructentError(f"{name} must be a number {wanted}, got {value!r}")

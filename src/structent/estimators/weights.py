@@ -35,11 +35,10 @@ def chosen_structure(
     structure), the other partitions in proportion, and an array replaces them all.
 
     ``"auto"`` tries the singleton weights 1, .7, .4 and .1 by 3-fold cross-validation on the rows
-    given, and takes the one of least held-out log loss. That is plain log loss, whatever the
-    structure (for a coarse label, that of its set of classes), so that a wrong one loses to none at
-    all where there are rows enough to tell: with few rows any structure may be taken, since it also
-    acts as a penalty. It costs 12 more fits, of clones of the estimator, all with the same
-    ``random_state``.
+    given, and takes the one with the lowest held-out log loss. That is plain log loss for every
+    structure (for a coarse label, of its set of classes), so with enough rows a wrong structure
+    loses to none at all. With few rows any structure may win, since it also acts as regularisation.
+    It costs 12 more fits, of clones of the estimator, all with the same ``random_state``.
 
     Parameters
     ----------
@@ -52,7 +51,7 @@ def chosen_structure(
     y
         The label of each row.
     sample_weight
-        One weight a row, or None. Rows without weight are left out.
+        One weight per row, or None. Rows without weight are left out.
     """
     weights = estimator.weights
     if weights is None:
@@ -60,7 +59,7 @@ def chosen_structure(
     if isinstance(weights, str):
         if weights != "auto":
             raise StructureError(
-                "weights must be None, 'auto', the weight of the singletons or one number a "
+                "weights must be None, 'auto', the weight of the singletons or one number per "
                 f"partition, got {weights!r}"
             )
         if structure is None:

@@ -24,7 +24,7 @@ def readable(cls: AnyClass) -> AnyClass:
 
 
 def structure_from_json(text: str) -> Any:
-    """Return the structure or sampler that a ``to_json`` wrote, whatever its kind."""
+    """Return the structure or sampler of any kind that a ``to_json`` wrote."""
     kind = _content(text).get("kind")
     if not isinstance(kind, str) or kind not in _CLASS_OF:
         raise StructureError(

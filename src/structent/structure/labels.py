@@ -114,7 +114,7 @@ def label_array(classes: tuple[Label, ...]) -> NDArray[Any]:
 def plain_values(labels: ArrayLike | Sequence[Any]) -> list[Any]:
     """Return a sequence, array or column of labels as a list of plain Python values."""
     if isinstance(labels, str) or not hasattr(labels, "__len__"):
-        raise LabelError(f"labels must be a sequence, one entry a row, got {labels!r}")
+        raise LabelError(f"labels must be a sequence, one entry per row, got {labels!r}")
     if isinstance(labels, list | tuple | set | frozenset):
         return [value.item() if isinstance(value, np.generic) else value for value in labels]
     values = np.asarray(labels)

@@ -1,4 +1,4 @@
-"""What a sampler is: whatever gives a random partition for each iteration."""
+"""Samplers: a random partition for each iteration, always the same or drawn from a graph."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ from structent.structure.graph import LabelGraph
 from structent.structure.partition import Partition
 from structent.structure.random_partition import CLASS_LEVEL, RandomPartition
 from structent.structure.spanning_tree import sample_connected_blocks
+
+if TYPE_CHECKING:
+    from structent.structure.composed import ProductPartitions
+
+_MOST = 2**63 - 1  # what a signed 64-bit counter holds, in every framework
 
 
 @runtime_checkable
@@ -68,12 +73,6 @@ def seeds_of(structure: Structure) -> frozenset[int]:
     """Return the seeds that the draws of a structure come from; none where nothing is drawn."""
     seeds: frozenset[int] = getattr(structure, "seeds", frozenset())
     return seeds
-
-
-if TYPE_CHECKING:
-    from structent.structure.composed import ProductPartitions
-
-_MOST = 2**63 - 1  # what a signed 64-bit counter holds, in every framework
 
 
 def product_with(sampler: Structure, other: Structure) -> ProductPartitions:

@@ -13,7 +13,6 @@ from structent._checks import checked_fraction
 from structent._typing import Label
 from structent.errors import StructentError, StructureError
 from structent.structure.circular import circular
-from structent.structure.composed import trivial
 from structent.structure.labels import (
     WHOLE_NUMBER,
     as_classes,
@@ -23,7 +22,7 @@ from structent.structure.labels import (
     sorted_classes,
 )
 from structent.structure.ordinal import ordinal
-from structent.structure.random_partition import RandomPartition
+from structent.structure.random_partition import RandomPartition, trivial
 
 Notes: TypeAlias = tuple[str, ...]  # sentences for the user, such as which months are missing
 

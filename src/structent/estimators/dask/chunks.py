@@ -37,6 +37,13 @@ da = load_optional("dask.array", extra="dask", purpose=_PURPOSE)
 dd = load_optional("dask.dataframe", extra="dask", purpose=_PURPOSE)
 pandas = load_optional("pandas", extra="dask", purpose=_PURPOSE)
 
+_NO_LABELS, _NO_WEIGHTS = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64)
+_NO_ROW = "there must be a row to train on that has a weight, got none; see also sample_weight"
+_NO_VALIDATION = (
+    "there must be a row for validation, got none; give more rows, a larger validation_fraction, "
+    "an eval_set, or early_stopping_rounds=None"
+)
+
 
 class Chunk(NamedTuple):
     """A chunk of rows that is not computed yet: its table, labels, and weights or None."""
@@ -48,11 +55,6 @@ class Chunk(NamedTuple):
     def apply(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return what a function makes of the three, and of more arguments, not computed yet."""
         return dask.delayed(function, pure=False)(*self, *arguments)
-
-
-def shared(value: Any) -> Any:
-    """Return a value as one part of a graph that all chunks share."""
-    return dask.delayed(value, traverse=False)
 
 
 def is_dask_table(X: Any) -> bool:
@@ -77,7 +79,7 @@ def checked_table(X: Any, name: str) -> Any:
 
 
 def row_of(X: Any) -> Any:
-    """Return a made-up row with the columns of a table, to learn from what becomes of it."""
+    """Return a made-up row with the columns of a table, to see what a model returns for it."""
     if not isinstance(X, dd.DataFrame):
         return np.zeros((1, X.shape[1]))
     values = [[0] if dtype.kind in "biuf" else [None] for dtype in X.dtypes]
@@ -85,28 +87,13 @@ def row_of(X: Any) -> Any:
     return pandas.DataFrame(dict(enumerate(columns))).set_axis(X.columns, axis="columns")
 
 
-def table_chunks(X: Any) -> list[Any]:
-    """Return the chunks of a table, not computed yet."""
-    if isinstance(X, dd.DataFrame):
-        return list(X.to_delayed())
-    return list(_delayed(X).ravel())
-
-
-def row_counts(X: Any) -> tuple[float, ...]:
-    """Return the number of rows in each chunk, NaN where it is not known."""
-    counts: tuple[float, ...] = (
-        (np.nan,) * X.npartitions if isinstance(X, dd.DataFrame) else X.chunks[0]
-    )
-    return counts
-
-
 def dask_chunks(X: Any, y: Any, sample_weight: Any) -> list[Chunk]:
     """Return the chunks of a table with those of its labels and weights."""
-    counts = row_counts(X)
+    counts = _row_counts(X)
     weights = [None] * len(counts)
     if sample_weight is not None:
         weights = _column_chunks(sample_weight, "sample_weight", counts)
-    parts = zip(table_chunks(X), _column_chunks(y, "y", counts), weights, strict=True)
+    parts = zip(_table_chunks(X), _column_chunks(y, "y", counts), weights, strict=True)
     return [Chunk(*part) for part in parts]
 
 
@@ -159,7 +146,7 @@ def surveyed_columns(X: Any, cluster: Cluster) -> Columns:
     places = [j for j, dtype in enumerate(empty.dtypes) if dtype.kind not in "biuf"]
     if not places:
         return Columns(tuple(categories))
-    tables = table_chunks(X.iloc[:, places])
+    tables = _table_chunks(X.iloc[:, places])
     found = cluster.compute([dask.delayed(_distinct_values)(table) for table in tables], "X")
     for j, *values in zip(places, *found, strict=True):
         categories[j] = _categories(empty.iloc[:, j], [v for part in values for v in part])
@@ -173,7 +160,7 @@ def surveyed_class_weights(
     every = np.arange(classes.n_codes)
     if not isinstance(class_weight, str):
         return row_weights(None, class_weight, every, classes)
-    of_all = shared(classes)
+    of_all = _shared(classes)
     found = cluster.compute([chunk.apply(_totals, of_all) for chunk in chunks], "y")
     totals: FloatArray = np.sum(found, axis=0)
     # As if each code were one row that has all its weight.
@@ -221,7 +208,7 @@ def encoded_chunks(
     class_weights
         What the weight of a row is multiplied by, for the code of its label, (codes,).
     """
-    arguments = shared(encoder), shared(class_weights)
+    arguments = _shared(encoder), _shared(class_weights)
     return [chunk.apply(_encoded, *arguments) for chunk in chunks]
 
 
@@ -270,9 +257,9 @@ def predictions(X: Any, model: Any, method: str, arguments: tuple[Any, ...]) -> 
     """Return what a method of a fitted model predicts for a Dask table, as a Dask array."""
     none = getattr(model, method)(row_of(X), *arguments)[:0]
     predicted = dask.delayed(_of_chunk)
-    everywhere = shared(model)
-    parts = [predicted(t, everywhere, method, arguments, none) for t in table_chunks(X)]
-    return in_array(parts, row_counts(X), none)
+    everywhere = _shared(model)
+    parts = [predicted(t, everywhere, method, arguments, none) for t in _table_chunks(X)]
+    return in_array(parts, _row_counts(X), none)
 
 
 def in_array(parts: Sequence[Any], counts: Sequence[float], like: NDArray[Any]) -> Any:
@@ -283,6 +270,33 @@ def in_array(parts: Sequence[Any], counts: Sequence[float], like: NDArray[Any]) 
         for part, count in zip(parts, counts, strict=True)
     ]
     return da.concatenate(arrays, allow_unknown_chunksizes=True)
+
+
+def _shared(value: Any) -> Any:
+    """Return a value as one part of a graph that all chunks share."""
+    return dask.delayed(value, traverse=False)
+
+
+def _delayed(array: Any) -> NDArray[Any]:
+    # As it is: optimised, a key would mean one thing here and another in a later graph, which the
+    # scheduler warns of as a cause of deadlocks.
+    delayed: NDArray[Any] = array.to_delayed(optimize_graph=False)
+    return delayed
+
+
+def _table_chunks(X: Any) -> list[Any]:
+    """Return the chunks of a table, not computed yet."""
+    if isinstance(X, dd.DataFrame):
+        return list(X.to_delayed())
+    return list(_delayed(X).ravel())
+
+
+def _row_counts(X: Any) -> tuple[float, ...]:
+    """Return the number of rows in each chunk, NaN where it is not known."""
+    counts: tuple[float, ...] = (
+        (np.nan,) * X.npartitions if isinstance(X, dd.DataFrame) else X.chunks[0]
+    )
+    return counts
 
 
 def _column_chunks(values: Any, name: str, counts: tuple[float, ...]) -> list[Any]:
@@ -306,22 +320,6 @@ def _column_chunks(values: Any, name: str, counts: tuple[float, ...]) -> list[An
             f"got {len(chunks)}; rechunk() or repartition() one of them"
         )
     return chunks
-
-
-def _delayed(array: Any) -> NDArray[Any]:
-    # As it is: optimised, a key would mean one thing here and another in a later graph, which the
-    # scheduler warns of as a cause of deadlocks.
-    delayed: NDArray[Any] = array.to_delayed(optimize_graph=False)
-    return delayed
-
-
-def _of_chunk(
-    table: Any, model: Any, method: str, arguments: tuple[Any, ...], none: NDArray[Any]
-) -> NDArray[Any]:
-    if len(table) == 0:  # scikit-learn would refuse it
-        return none
-    predicted: NDArray[Any] = getattr(model, method)(table, *arguments)
-    return predicted
 
 
 def _all_labels(chunks: Sequence[Chunk], cluster: Cluster) -> NDArray[Any]:
@@ -368,14 +366,6 @@ def _stacked(tables: Sequence[Any]) -> Any:
     if isinstance(tables[0], np.ndarray):
         return np.concatenate(tables)
     return pandas.concat(tables)
-
-
-_NO_LABELS, _NO_WEIGHTS = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64)
-_NO_ROW = "there must be a row to train on that has a weight, got none; see also sample_weight"
-_NO_VALIDATION = (
-    "there must be a row for validation, got none; give more rows, a larger validation_fraction, "
-    "an eval_set, or early_stopping_rounds=None"
-)
 
 
 def _in_arrays(
@@ -426,3 +416,12 @@ def _chunk_weights(weights: Any, n_rows: int) -> FloatArray:
 
 def _summary(rows: TrainingRows, n_codes: int) -> tuple[int, FloatArray]:
     return len(rows.labels), code_totals(rows.labels, rows.weights, n_codes)
+
+
+def _of_chunk(
+    table: Any, model: Any, method: str, arguments: tuple[Any, ...], none: NDArray[Any]
+) -> NDArray[Any]:
+    if len(table) == 0:  # scikit-learn would refuse it
+        return none
+    predicted: NDArray[Any] = getattr(model, method)(table, *arguments)
+    return predicted

@@ -62,26 +62,26 @@ class DaskStructuredBoostingClassifier(
 ):
     """:class:`~structent.estimators.boosting.StructuredBoostingClassifier` on a Dask cluster.
 
-    The table stays on the workers, chunk by chunk, and XGBoost trains where it is: bring as many
-    chunks as there are workers, or more. Predictions for Dask tables are Dask arrays, computed when
-    they are asked for.
+    The table stays on the workers, chunk by chunk, and XGBoost trains where it is: there should be
+    at least as many chunks as workers. Predictions for Dask tables are Dask arrays, computed when
+    they are needed.
 
     Parameters
     ----------
     structure, weights, n_estimators, learning_rate, max_depth, min_child_weight, reg_lambda
-        As there. ``weights="auto"`` chooses on 20,000 rows at most, drawn from all alike and
+        As there. ``weights="auto"`` chooses on at most 20,000 rows, drawn uniformly from all and
         brought to the client.
     subsample, colsample, trees, curvature, early_stopping_rounds, class_weight
         As there.
     engine
         "xgboost", the only one that trains on Dask.
     split_search
-        "full". For "structured" XGBoost 3.2 would sum leaf values over the rows of each worker
-        alone, and workers would not agree on the model.
+        "full". For "structured" XGBoost 3.2 would sum leaf values over the rows of one worker
+        only, and workers would not agree on the model.
     validation_fraction
-        The share of the rows held back for early stopping where there is no ``eval_set``. Each row
-        is drawn by itself, as a function of the seed and its chunk: classes are not held back
-        alike, as they are on one machine.
+        The share of the rows held back for early stopping if there is no ``eval_set``. Each row is
+        drawn by itself, as a function of the seed and its chunk: the shares of the classes differ,
+        unlike on one machine.
     random_state, progress, allow_blocks
         As there.
     n_jobs
@@ -173,8 +173,8 @@ class DaskStructuredBoostingClassifier(
         Parameters
         ----------
         X
-            A Dask array, or a Dask dataframe of pandas. Missing values are welcome; categorical and
-            text columns of dataframes are encoded.
+            A Dask array, or a Dask dataframe of pandas. Values may be missing; categorical and text
+            columns of dataframes are encoded.
         y
             The label of each row, a Dask array or series in the same chunks.
         sample_weight
