@@ -25,6 +25,7 @@ from structent import (
     circular,
     mix,
 )
+from structent._files import save_bytes
 from structent.decisions import (
     answer_report,
     block_scores,
@@ -40,7 +41,6 @@ from structent.experiments.weather.rows import draw
 from structent.metrics import average_distance, block_accuracy, block_log_loss, mistake_severity
 from structent.metrics.distance import class_distances
 from structent.structure.catalog import cifar100
-from structent.structure.files import save_bytes
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 COMMAND = "python -m benchmarks.beyond.answers --data ../shared/data"

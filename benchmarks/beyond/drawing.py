@@ -13,13 +13,13 @@ from typing import ClassVar
 from benchmarks.beyond.command import RESULTS, finished_runs
 from benchmarks.beyond.drawing_page import AVERAGED, DRAWN, SIZES, SLOWER, page
 from structent import RandomPartition, mix, trivial
+from structent._files import save_bytes
 from structent.experiments.experiment import Result, Settings
 from structent.experiments.kept import Kept
 from structent.experiments.weather.boosted_trial import PAPER, boosted_trial
 from structent.experiments.weather.counties import Counties
 from structent.experiments.weather.results import STANDARD, Arm, scrambled
 from structent.experiments.weather.rows import county_graph
-from structent.structure.files import save_bytes
 from structent.studies.progress import OnProgress
 
 COMMAND = "python -m benchmarks.beyond.drawing --data ../shared/data"

@@ -23,11 +23,11 @@ from structent import (
     mix,
     trivial,
 )
+from structent._files import save_bytes
 from structent.experiments.experiment import Result, Settings
 from structent.experiments.weather.rows import Draw, Rows, county_graph, draw
 from structent.metrics import block_log_loss
 from structent.structure import catalog
-from structent.structure.files import save_bytes
 
 COMMAND = "python -m benchmarks.beyond.joint_targets --data ../shared/data"
 

@@ -12,12 +12,12 @@ from typing import ClassVar
 
 from benchmarks.beyond.command import RESULTS, finished_runs
 from benchmarks.beyond.longer_training_page import page
+from structent._files import save_bytes
 from structent.experiments.cifar100.names import PAPER_LOSSES, SIZE_OF_1B
 from structent.experiments.cifar100.settings import settings_of
 from structent.experiments.cifar100.small_network import NETWORK, SCHEDULES, learned
 from structent.experiments.experiment import Result, Settings
 from structent.experiments.kept import Kept
-from structent.structure.files import save_bytes
 from structent.studies.progress import OnProgress
 
 COMMAND = "KERAS_BACKEND=torch python -m benchmarks.beyond.longer_training --data ../shared/data"

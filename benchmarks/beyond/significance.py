@@ -17,12 +17,12 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.beyond.significance_page import page
 from structent import StructuredLogisticRegression, circular, hierarchy
+from structent._files import save_bytes
 from structent.experiments.experiment import Result, Settings
 from structent.experiments.kept import Kept
 from structent.experiments.run import do_runs
 from structent.experiments.weather.months import MONTHS
 from structent.experiments.weather.rows import draw
-from structent.structure.files import save_bytes
 from structent.studies import partition_gains, structure_test
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"

@@ -1,14 +1,17 @@
 """Tables of numbers and categories, from pandas and polars."""
 
+import ast
 import datetime
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 
 from structent import StructentError, StructuredBoostingClassifier
-from structent.estimators.columns import Columns
+from structent.estimators.columns import Columns, rows_at
+from tests.conftest import PROJECT
 
 pytestmark = [pytest.mark.requires(name) for name in ("pandas", "polars")]
 
@@ -113,3 +116,49 @@ def test_columns_of_another_order_are_refused():
     model = StructuredBoostingClassifier(n_estimators=2, n_jobs=1).fit(pd.DataFrame(values), labels)
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(pd.DataFrame({name: values[name] for name in ("colour", "size")}))
+
+
+NUMBERS = np.arange(8.0).reshape(4, 2)
+
+
+@pytest.mark.parametrize(
+    ("table", "as_array"),
+    [
+        (NUMBERS, np.asarray),
+        (csr_array(NUMBERS), lambda rows: rows.toarray()),
+        (NUMBERS.tolist(), np.asarray),
+        (pd.DataFrame(NUMBERS, columns=["a", "b"], index=[7, 8, 9, 3]), np.asarray),
+        (pl.DataFrame(NUMBERS, schema=["a", "b"]), np.asarray),
+    ],
+    ids=["array", "sparse", "list", "pandas", "polars"],
+)
+def test_rows_are_taken_by_their_place_from_any_table(table, as_array):
+    taken = rows_at(table, np.array([3, 0, 0]))
+    assert type(taken) is type(table)
+    np.testing.assert_array_equal(as_array(taken), NUMBERS[[3, 0, 0]])
+    assert len(as_array(rows_at(table, np.array([], dtype=int)))) == 0
+
+
+def test_rows_of_a_table_keep_the_types_of_its_columns():
+    for table in KINDS.values():
+        assert list(rows_at(table, np.array([1, 0])).dtypes) == list(table.dtypes)
+
+
+LIBRARIES = ("sklearn", "pandas", "polars", "dask", "distributed", "xgboost", "lightgbm")
+
+
+def private_names(source):
+    """Return what code takes from the inside of other libraries."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(LIBRARIES):
+            parts = [*node.module.split("."), *(alias.name for alias in node.names)]
+            yield from (part for part in parts if part.startswith("_"))
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_meta"):
+            yield node.attr  # of a Dask dataframe
+
+
+@pytest.mark.parametrize(
+    "path", sorted((PROJECT / "src/structent/estimators").rglob("*.py")), ids=lambda path: path.name
+)
+def test_estimators_use_nothing_private_of_other_libraries(path):
+    assert list(private_names(path.read_text())) == []

@@ -19,9 +19,9 @@ from structent.cli.output import Output, check_can_write, shown_folds
 from structent.datasets import seattle_weather_file
 from structent.errors import StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
-from structent.inputs.specs import Options
 from structent.report import write_report
 from structent.structure.learned import MOST_LEVELS
+from structent.structure.short_forms import Options
 from structent.studies import Comparison, LearnedStructure
 from structent.studies import compare as compare_rows
 from structent.studies.compare import FEWEST_FOLDS, drawn_rows

@@ -22,10 +22,10 @@ from structent.decisions import HedgedPredictions, answer_report, calibrated_qua
 from structent.errors import LabelError, StructentError
 from structent.estimators import files as model_files
 from structent.estimators.boosting import StructuredBoostingClassifier
-from structent.estimators.classes import Structure, checked_structure
 from structent.inputs import FeatureColumn, features_from, open_table
 from structent.metrics import level_report
-from structent.structure import RandomPartition, files
+from structent.structure import RandomPartition
+from structent.structure.samplers import Structure, checked_structure
 from structent.studies.comparison import scored_structure
 
 _WRITERS = {".parquet": "write_parquet", ".csv": "write_csv"}
@@ -281,4 +281,4 @@ def _trust_of(model: StructuredBoostingClassifier, confidence: float) -> str:
 def _write(table: pl.DataFrame, path: Path) -> None:
     content = io.BytesIO()
     getattr(table, _WRITERS[path.suffix])(content)
-    files.save_bytes(path, content.getvalue())
+    save_bytes(path, content.getvalue())

@@ -7,7 +7,7 @@ columns of ``predict_proba``, is sorted, as scikit-learn's scorers take for gran
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from structent._typing import IndexArray, Label
 from structent.errors import LabelError, StructureError
-from structent.structure import PartitionSampler, RandomPartition, trivial
+from structent.structure import RandomPartition, trivial
 from structent.structure.labels import (
     class_indices,
     is_missing,
@@ -25,9 +25,9 @@ from structent.structure.labels import (
     plain_values,
     with_columns_joined,
 )
+from structent.structure.samplers import Structure, checked_structure
+from structent.structure.short_forms import structure_of_labels
 from structent.structure.targets import LabelSets, label_sets_of
-
-Structure: TypeAlias = RandomPartition | PartitionSampler
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ class Classes:
     def sorted_codes(self, codes: IndexArray) -> IndexArray:
         """Return codes with the columns numbered in the order of ``values``, the sets after them.
 
-        What is drawn by code then hangs on the classes, not on the structure's order of them.
+        What is drawn by code then depends on the classes, not on the structure's order of them.
         """
         places = np.argsort(self.columns)
         return np.append(places, np.arange(len(places), self.n_codes))[codes]
@@ -176,18 +176,29 @@ class Classes:
             raise _with_hint(error, y, self.structure) from None
 
 
-def checked_structure(structure: Any) -> Structure:
-    """Return a random partition or a sampler, or say how to make one."""
-    if not isinstance(structure, RandomPartition | PartitionSampler):
+def given_structure(structure: Any, labels: Any, *, allow_blocks: bool) -> Structure | None:
+    """Return the structure of an estimator, built from the labels where it is a short form.
+
+    Examples
+    --------
+    >>> given_structure("ordinal", np.array([3, 1, 2, 3]), allow_blocks=False).classes
+    (1, 2, 3)
+    """
+    if structure is None:
+        return None
+    if not isinstance(structure, str):
+        return checked_structure(structure)
+    if allow_blocks:
         raise StructureError(
-            f"structure must be a RandomPartition or a sampler, got {type(structure).__name__}; "
-            "hierarchy(), circular() and ordinal() make one"
+            "allow_blocks=True needs a structure that says which labels are classes, got "
+            f"{structure!r}, which would make a class of every label; pass the structure itself, "
+            "such as ordinal(classes)"
         )
-    return structure
+    return structure_of_labels(structure, labels)
 
 
 def checked_labels(
-    y: Any, structure: Structure | None = None, *, allow_blocks: bool = False
+    y: Any, structure: Structure | str | None = None, *, allow_blocks: bool = False
 ) -> NDArray[Any]:
     """Return the labels of the training rows as an array with at least two different ones."""
     if y is None:
@@ -199,7 +210,7 @@ def checked_labels(
     if allow_blocks:
         return labels  # what they are worth, their codes say
     _check_that_none_is_a_set(labels)
-    if not are_pairs(labels):
+    if not _are_pairs(labels):
         check_classification_targets(labels)
     check_two_classes(labels)
     return labels
@@ -225,15 +236,42 @@ def label_column(labels: Any, classes: Classes) -> NDArray[Any]:
     return column
 
 
+def with_pairs(y: Any, classes: tuple[Label, ...] | None) -> Any:
+    """Return labels that are pairs as an array of objects, (n,), and others as they are.
+
+    Pairs may come as tuples, or as a table or array with one column for each part, which are told
+    by the classes of the structure.
+
+    Examples
+    --------
+    >>> with_pairs([("jan", 1), ("feb", 2)], None)
+    array([('jan', 1), ('feb', 2)], dtype=object)
+    """
+    values = y if classes is None else with_columns_joined(y, classes)
+    if isinstance(values, list | tuple) and any(isinstance(label, tuple) for label in values):
+        return np.fromiter(values, dtype=object, count=len(values))
+    return values
+
+
 def check_two_classes(labels: NDArray[Any]) -> None:
     """Refuse rows of one class."""
     # Pairs of different types have no order.
-    present = label_array(tuple(set(labels))) if are_pairs(labels) else np.unique(labels)
+    present = label_array(tuple(set(labels))) if _are_pairs(labels) else np.unique(labels)
     if len(present) < 2:
         raise LabelError(
             f"y must hold two classes or more, got {len(present)} class: {present.tolist()}; "
             "there is nothing to tell apart"
         )
+
+
+def accuracy(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """Return the share of the rows whose most probable class is their label."""
+    labels = np.asarray(with_pairs(y, getattr(model.structure_, "classes", None)))
+    if not _are_pairs(labels):
+        return float(ClassifierMixin.score(model, X, y, sample_weight))
+    predicted = model.predict(X)
+    is_hit = [label == best for label, best in zip(labels, predicted, strict=True)]
+    return float(np.average(is_hit, weights=sample_weight))
 
 
 def _check_that_none_is_missing(labels: NDArray[Any]) -> None:
@@ -259,6 +297,11 @@ def _check_that_none_is_a_set(labels: NDArray[Any]) -> None:
                 f"y must hold classes, got the set {set(labels[row])} in row {row}; a model with "
                 "allow_blocks=True takes sets of classes"
             )
+
+
+def _are_pairs(labels: NDArray[Any]) -> bool:
+    """Whether labels are tuples, which scikit-learn would not take for labels."""
+    return labels.dtype.kind == "O" and any(isinstance(label, tuple) for label in labels)
 
 
 def _with_hint(error: LabelError, y: Any, structure: RandomPartition) -> LabelError:
@@ -287,35 +330,3 @@ def _sorting_order(values: NDArray[Any]) -> IndexArray:
         return np.argsort(values, kind="stable")
     except TypeError:  # str and int have no order among each other: the structure's is kept
         return np.arange(len(values))
-
-
-def with_pairs(y: Any, classes: tuple[Label, ...] | None) -> Any:
-    """Return labels that are pairs as an array of objects, (n,), and others as they are.
-
-    Pairs may come as tuples, or as a table or array with one column for each part, which are told
-    by the classes of the structure.
-
-    Examples
-    --------
-    >>> with_pairs([("jan", 1), ("feb", 2)], None)
-    array([('jan', 1), ('feb', 2)], dtype=object)
-    """
-    values = y if classes is None else with_columns_joined(y, classes)
-    if isinstance(values, list | tuple) and any(isinstance(label, tuple) for label in values):
-        return np.fromiter(values, dtype=object, count=len(values))
-    return values
-
-
-def are_pairs(labels: NDArray[Any]) -> bool:
-    """Whether labels are tuples, which scikit-learn would not take for labels."""
-    return labels.dtype.kind == "O" and any(isinstance(label, tuple) for label in labels)
-
-
-def accuracy(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-    """Return the share of the rows whose most probable class is their label."""
-    labels = np.asarray(with_pairs(y, getattr(model.structure, "classes", None)))
-    if not are_pairs(labels):
-        return float(ClassifierMixin.score(model, X, y, sample_weight))
-    predicted = model.predict(X)
-    is_hit = [label == best for label, best in zip(labels, predicted, strict=True)]
-    return float(np.average(is_hit, weights=sample_weight))

@@ -25,6 +25,21 @@ def is_table(X: Any) -> bool:
     return hasattr(X, "columns") and hasattr(X, "dtypes")
 
 
+def rows_at(X: Any, places: IndexArray) -> Any:
+    """Return some rows of an array, a sparse matrix, a list, or a pandas or polars table.
+
+    Examples
+    --------
+    >>> rows_at([[1], [2], [3]], np.array([2, 0]))
+    [[3], [1]]
+    """
+    if hasattr(X, "iloc"):
+        return X.take(places, axis=0)  # pandas, whose own brackets mean columns
+    if isinstance(X, list | tuple):
+        return [X[place] for place in places.tolist()]
+    return X[places]
+
+
 @dataclass(frozen=True)
 class Columns:
     """What was learned of a table's columns.

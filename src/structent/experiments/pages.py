@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from structent._files import save_bytes
 from structent.experiments.cifar100 import pages as cifar100
 from structent.experiments.kept import Finished
 from structent.experiments.weather import counties_page, months_page
-from structent.structure import files
 
 # Text stays text, and the same results give the same file.
 _SVG: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "structent"}
@@ -70,10 +70,10 @@ def write_page(
     numbers = json.dumps(summary, indent=1, allow_nan=False)
     drawn = {stem: _svg(figure) for stem, figure in page.figures(finished).items()}
     folder.mkdir(parents=True, exist_ok=True)
-    files.save(folder / f"{name}.md", text.rstrip())
-    files.save(folder / f"{name}.json", numbers)
+    save_bytes(folder / f"{name}.md", f"{text.rstrip()}\n".encode())
+    save_bytes(folder / f"{name}.json", f"{numbers}\n".encode())
     for stem, content in drawn.items():
-        files.save_bytes(folder / f"{stem}.svg", content)
+        save_bytes(folder / f"{stem}.svg", content)
     return text, summary
 
 

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 from structent._typing import Label
 from structent.errors import StructureError
-from structent.inputs.matching import sorted_classes
 from structent.inputs.table import Table, label_column
 from structent.structure.hierarchy import GroupPath, Paths, hierarchy
+from structent.structure.labels import sorted_classes
 from structent.structure.random_partition import RandomPartition
 
 _MOST_SHOWN = 10

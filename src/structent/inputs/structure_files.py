@@ -7,18 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from structent._files import save_bytes
 from structent._optional import load_optional
 from structent._typing import Label
 from structent.errors import StructentError, StructureError
 from structent.inputs.hierarchy_columns import hierarchy_from_groups
-from structent.inputs.matching import as_typed
 from structent.inputs.newick import paths_from_newick
 from structent.inputs.table import FilePath, checked_file
 from structent.structure import files
 from structent.structure.files import FORMAT, label_from_json, structure_from_json
 from structent.structure.graph import LabelGraph
 from structent.structure.hierarchy import GroupPath, Paths, hierarchy
-from structent.structure.labels import as_classes, as_label
+from structent.structure.labels import as_classes, as_label, as_typed
 from structent.structure.random_partition import RandomPartition, class_level
 from structent.structure.samplers import Structure
 
@@ -102,7 +102,7 @@ def write_structure(structure: Structure, path: FilePath) -> None:
         files.structure_to_json(structure) + "\n" if ending == ".json" else _level_table(structure)
     )
     try:
-        files.save_bytes(path, text.encode())
+        save_bytes(path, text.encode())
     except OSError as error:
         raise StructentError(f"{path} cannot be written: {error.strerror}") from None
 

@@ -13,6 +13,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from structent._files import save_bytes
 from structent.plots import drawing_of
 from structent.report.figures import (
     confusion_figures,
@@ -32,7 +33,6 @@ from structent.report.tables import (
     severity_table,
     weights_table,
 )
-from structent.structure.files import save_bytes
 from structent.studies.comparison import Comparison
 from structent.studies.significance import StructureTest
 from structent.studies.test import PartitionGain

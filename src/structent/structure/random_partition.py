@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from structent.structure.composed import ProductPartitions
     from structent.structure.samplers import PartitionSampler
 
+CLASS_LEVEL = "class"  # the level of the singletons
+
 
 @files.readable
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,7 +76,7 @@ class RandomPartition:
         aligned = tuple(partition.reordered(classes) for partition in given)
         if weights is None:
             weights = np.full(len(aligned), 1.0 / len(aligned))
-        level_of = default_levels(aligned) if levels is None else checked_levels(levels, aligned)
+        level_of = _default_levels(aligned) if levels is None else _checked_levels(levels, aligned)
         self._set(aligned, checked_weights(weights, len(aligned)), level_of)
 
     @classmethod
@@ -342,9 +344,7 @@ class RandomPartition:
         weights, levels = (files.list_field(content, name) for name in ("weights", "levels"))
         return cls(partitions, weights, levels=levels)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the structure to a JSON file, all or not at all."""
-        files.save(path, self.to_json())
+    save = files.save_structure
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RandomPartition:
@@ -388,13 +388,30 @@ class RandomPartition:
         )
 
 
-def _in_proportion(weights: FloatArray, total: float) -> FloatArray:
-    ratios = weights if weights.sum() > 0 else np.ones_like(weights)
-    scaled: FloatArray = ratios * (total / ratios.sum())
-    return scaled
+def trivial(classes: Iterable[Any]) -> RandomPartition:
+    """Return the trivial random partition: the singletons, with probability one (Definition 11).
+
+    Every quantity on it is the ordinary one: its entropy is Shannon's, its loss cross-entropy.
+
+    Examples
+    --------
+    >>> trivial(["maple", "oak", "trout"]).singleton_weight
+    1.0
+    """
+    return RandomPartition([Partition.singletons(classes)])
 
 
-CLASS_LEVEL = "class"
+def with_singletons(
+    partitions: Sequence[Partition], singleton_weight: float, *, level: str
+) -> RandomPartition:
+    """Return equally probable partitions, one level together, and the singletons after them."""
+    singleton_weight = checked_fraction(singleton_weight, "singleton_weight")
+    share = (1.0 - singleton_weight) / len(partitions)
+    return RandomPartition(
+        [*partitions, Partition.singletons(partitions[0].classes)],
+        [share] * len(partitions) + [singleton_weight],
+        levels=[level] * len(partitions) + [CLASS_LEVEL],
+    )
 
 
 def class_level(taken: Collection[str]) -> str:
@@ -418,7 +435,13 @@ def free_name(name: str, taken: Collection[str]) -> str:
     return next(free for free in chain([name], numbered) if free not in taken)
 
 
-def default_levels(partitions: tuple[Partition, ...]) -> tuple[str, ...]:
+def _in_proportion(weights: FloatArray, total: float) -> FloatArray:
+    ratios = weights if weights.sum() > 0 else np.ones_like(weights)
+    scaled: FloatArray = ratios * (total / ratios.sum())
+    return scaled
+
+
+def _default_levels(partitions: tuple[Partition, ...]) -> tuple[str, ...]:
     """Make each partition a level of its own, and the singletons the level of the classes."""
     by_coarseness = sorted(range(len(partitions)), key=lambda t: partitions[t].n_blocks)
     level_of = [CLASS_LEVEL] * len(partitions)
@@ -428,7 +451,7 @@ def default_levels(partitions: tuple[Partition, ...]) -> tuple[str, ...]:
     return tuple(level_of)
 
 
-def checked_levels(levels: Sequence[str], partitions: tuple[Partition, ...]) -> tuple[str, ...]:
+def _checked_levels(levels: Sequence[str], partitions: tuple[Partition, ...]) -> tuple[str, ...]:
     """Return the name of each partition's level, if names are unique within a level."""
     named = not isinstance(levels, str) and all(isinstance(level, str) for level in levels)
     if not named or len(levels) != len(partitions):

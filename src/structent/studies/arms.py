@@ -11,9 +11,9 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from structent._typing import FloatArray, IndexArray
-from structent.estimators.classes import Structure
 from structent.estimators.folds import dealt_folds, grouped_folds
 from structent.metrics import level_report
+from structent.structure.samplers import Structure
 from structent.studies.comparison import METRICS, Plan, scored_structure
 from structent.studies.learn import LearnedStructure
 

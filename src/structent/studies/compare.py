@@ -17,9 +17,10 @@ from structent._threads import checked_n_jobs
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
-from structent.estimators.classes import Classes, Structure, checked_labels, checked_structure
+from structent.estimators.classes import Classes, checked_labels
 from structent.structure import trivial
 from structent.structure.labels import class_indices
+from structent.structure.samplers import Structure, checked_structure
 from structent.studies.arms import Asked, Contest, FoldScores, Rows, Scored, run_fold, structure_of
 from structent.studies.comparison import (
     METRICS,

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.stats import t
 
 from structent._typing import FloatArray, IndexArray
-from structent.estimators.classes import Structure
 from structent.structure import RandomPartition, trivial
+from structent.structure.samplers import Structure
 
 ArmName: TypeAlias = Literal["none", "structure", "scrambled"]
 

@@ -14,8 +14,8 @@ from scipy.stats import t
 from structent._checks import checked_integer
 from structent._typing import FloatArray
 from structent.errors import StructentError
-from structent.estimators.classes import Structure
 from structent.structure import Partition, RandomPartition, trivial
+from structent.structure.samplers import Structure
 from structent.studies.comparison import CONFIDENCE, Difference, paired_difference
 from structent.studies.orbit import Orbit, Scrambled, checked_scrambled, draw_copies
 from structent.studies.progress import OnProgress

@@ -78,7 +78,7 @@ class Cluster:
         return int(min(self.client.nthreads().values()))
 
     def compute(self, lazy: Sequence[Any], what: str) -> list[Any]:
-        """Return the values of one delayed object a chunk of rows, all of ``what``."""
+        """Return the values of delayed objects, one per chunk of the rows of ``what``."""
         futures = self.client.compute(list(lazy))
         self._wait_for(futures, what)
         values: list[Any] = self.client.gather(futures)

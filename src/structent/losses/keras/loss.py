@@ -10,7 +10,7 @@ from structent.errors import StructureError
 from structent.losses.keras.blocks import Blocks, HeldBlocks, Tensor, compute_dtype, refuse_gradient
 from structent.losses.keras.formulas import CoarseTable, losses
 from structent.structure import LabelSets, PartitionSampler, RandomPartition, files, trivial
-from structent.structure.samplers import checked_fixed
+from structent.structure.samplers import checked_fixed, checked_structure
 
 
 @keras.saving.register_keras_serializable(package="structent")
@@ -67,7 +67,7 @@ class StructuredCrossEntropy(keras.losses.Loss):  # type: ignore[misc]  # Keras 
         name: str = "structured_cross_entropy",
     ) -> None:
         super().__init__(name=name, reduction=reduction, dtype=compute_dtype())
-        self.structure = structure
+        self.structure = structure = checked_structure(structure)
         self.eval_structure = eval_structure
         self.from_logits = from_logits
         self.ignore_class = ignore_class

@@ -1,14 +1,15 @@
-"""The order of labels: numbers, months and weekdays have one."""
+"""Short forms for labels alone, and the order of labels: numbers, months and weekdays have one."""
 
 import calendar
+import re
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structent import StructentError
-from structent.inputs.matching import given_order, natural_order, sorted_classes
+from structent import StructentError, StructureError, circular, ordinal, trivial
+from structent.structure.short_forms import given_order, natural_order, structure_of_labels
 
 SPELLINGS = [
     list(calendar.month_name)[1:],
@@ -62,5 +63,36 @@ def test_an_order_must_name_each_class_once():
         given_order("a|b", ["a", "b", "c"])
 
 
-def test_numbers_sort_before_text():
-    assert sorted_classes(["b", 10, "a", 9]) == (9, 10, "a", "b")
+@pytest.mark.parametrize(
+    ("spec", "labels", "expected"),
+    [
+        ("trivial", ["b", "a", "b"], trivial(["a", "b"])),
+        ("trivial", [("b", 1), ("a", 2)], trivial([("a", 2), ("b", 1)])),
+        ("ordinal", np.array([3, 1, 2, 3]), ordinal([1, 2, 3])),
+        ("ordinal:order=S|M|L,weight=0.25", ["L", "S"], ordinal(["S", "M", "L"], 0.25)),
+        ("circular:width=2", ["Tue", "Mon", "Wed", "Tue"], circular(["Mon", "Tue", "Wed"], 2)),
+    ],
+)
+def test_a_short_form_is_built_from_the_labels_of_the_rows(spec, labels, expected):
+    built = structure_of_labels(spec, labels)
+    assert built.partitions == expected.partitions
+    np.testing.assert_allclose(built.weights, expected.weights, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("spec", "advice"),
+    [
+        ("hierarchy:columns=genus,family", "needs the groups of each class: pass hierarchy("),
+        ("graph:edges.csv,blocks=3", "pass SpanningTreePartitions(LabelGraph(edges), ...)"),
+        ("learn:levels=2", "pass what learn_structure() returns"),
+        ("plants.json", "pass RandomPartition.load(path)"),
+        ("plants.nwk", "structent.inputs.parse_structure(path, classes).structure"),
+        ("ordnial", "did you mean 'ordinal'?"),
+        ("months", "pass a structure, such as hierarchy(paths)"),
+    ],
+)
+def test_a_short_form_that_needs_more_than_labels_is_refused_with_what_to_pass(spec, advice):
+    with pytest.raises(StructureError, match=re.escape(advice)) as caught:
+        structure_of_labels(spec, ["oak", "ash"])
+    assert f"built from the labels alone, got {spec!r}" in str(caught.value)
+    assert "\n" not in str(caught.value)
