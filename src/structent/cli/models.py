@@ -15,6 +15,7 @@ import typer
 from numpy.typing import NDArray
 
 from structent._checks import checked_fraction
+from structent._files import save_bytes
 from structent.cli import options
 from structent.cli.options import Question, read_question
 from structent.cli.output import Output, check_can_write
