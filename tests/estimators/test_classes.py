@@ -187,7 +187,7 @@ def test_the_month_alone_can_be_a_level_without_weight():
 def test_an_unsure_answer_is_a_block_of_pairs():
     proba = np.zeros((1, 12))
     proba[0, [0, 1]] = 0.5  # January, and Marin or Sonoma
-    answer = hedge(proba, PAIRS, 0.9)
+    answer = hedge(proba, PAIRS, 0.9, classes=PAIRS.classes)
     assert answer.names == ("(jan, Marin+Sonoma)",)
 
 

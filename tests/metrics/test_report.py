@@ -10,9 +10,9 @@ from tests.metrics.problems import random_rows
 
 PLANTS = hierarchy(
     {
-        "rose": ("plant", "flower"),
-        "oak": ("plant", "tree"),
+        "daisy": ("plant", "flower"),
         "maple": ("plant", "tree"),
+        "oak": ("plant", "tree"),
         "trout": ("animal", "fish"),
     },
     level_names=["kingdom", "family"],

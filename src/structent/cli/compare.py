@@ -25,9 +25,8 @@ from structent.structure.short_forms import Options
 from structent.studies import Comparison, LearnedStructure
 from structent.studies import compare as compare_rows
 from structent.studies.compare import FEWEST_FOLDS, drawn_rows
-from structent.studies.comparison import ARMS, METRICS
+from structent.studies.comparison import ARMS, METRICS, NAME_OF_ARM
 
-_ARM_NAMES = {"none": "no structure", "structure": "the structure", "scrambled": "scrambled copies"}
 METRIC_NAMES = {"log-loss": "log loss", "accuracy": "accuracy"}
 
 
@@ -202,7 +201,7 @@ def _level_table(found: Comparison) -> Table:
     for level in found.levels:
         for arm in ARMS:
             cells = [f"{found.mean(arm, level, metric):.4f}" for metric in METRICS]
-            table.add_row(level if arm == ARMS[0] else "", _ARM_NAMES[arm], *cells)
+            table.add_row(level if arm == ARMS[0] else "", NAME_OF_ARM[arm], *cells)
         table.add_section()
     severity = " / ".join(f"{found.scores[arm].severity.mean():.3f}" for arm in ARMS)
     table.caption = f"Mistake severity: {severity}"

@@ -1,4 +1,4 @@
-"""Partitions of a circle, drawn as rings of arcs inside the ring of the classes."""
+"""A circle of classes, drawn with a ring of arcs for each partition."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from structent._typing import FloatArray, IntArray
-from structent.plots.kinds import coarse_partitions
+from structent.plots.order import coarse_partitions
 from structent.plots.style import ink, level_colour, room, shown, stride, text_width
 from structent.structure import RandomPartition
 

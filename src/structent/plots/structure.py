@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from structent.errors import StructureError
 from structent.plots.circle import circle_size, circle_summary, draw_circle
 from structent.plots.graph import draw_graph, graph_size, graph_summary
-from structent.plots.kinds import is_circle, is_order
 from structent.plots.matrix import draw_togetherness, togetherness_summary
+from structent.plots.order import is_circle, is_order
 from structent.plots.scale import draw_scale, scale_size, scale_summary
 from structent.plots.tree import draw_tree, tree_size, tree_summary
 from structent.structure import (

@@ -24,8 +24,8 @@ from structent.plots import (
     plot_null_distribution,
     plot_reliability,
 )
-from structent.plots.style import NAME_OF_ARM, OF_ARM
-from structent.studies.comparison import ArmName, Comparison, Difference
+from structent.plots.style import OF_ARM
+from structent.studies.comparison import NAME_OF_ARM, ArmName, Comparison, Difference
 from structent.studies.significance import StructureTest
 
 _BOTH: tuple[ArmName, ...] = ("none", "structure")
@@ -104,7 +104,9 @@ def confusion_figures(comparison: Comparison) -> list[PageFigure]:
     side = float(np.clip(2.9 + 0.085 * len(classes) + 0.05 * longest, 4.0, 8.0))
 
     def draw(arm: ArmName, ax: Axes) -> None:
-        plot_confusion(comparison.labels, comparison.proba[arm], comparison.structure, ax)
+        plot_confusion(
+            _labels(comparison), comparison.proba[arm], comparison.structure, ax, classes=classes
+        )
 
     return [
         page_figure(
@@ -121,16 +123,17 @@ def confusion_figures(comparison: Comparison) -> list[PageFigure]:
 
 def reliability_figures(comparison: Comparison) -> list[PageFigure]:
     """Return the reliability diagram of each level, with both models."""
-    structure = comparison.scored_structure
+    structure, labels = comparison.scored_structure, _labels(comparison)
 
     def draw(level: str, ax: Axes) -> None:
         for arm, marker in zip(_BOTH, "os", strict=True):
             plot_reliability(
-                comparison.labels,
+                labels,
                 comparison.proba[arm],
                 structure,
                 level,
                 ax,
+                classes=comparison.task.classes,
                 name=NAME_OF_ARM[arm],
                 colour=OF_ARM[arm],
                 marker=marker,
@@ -148,13 +151,19 @@ def reliability_figures(comparison: Comparison) -> list[PageFigure]:
     ]
 
 
+def _labels(comparison: Comparison) -> list[Any]:
+    """Return the class of each row, by name."""
+    return [comparison.task.classes[place] for place in comparison.labels.tolist()]
+
+
 def _interval(difference: Difference) -> str:
     return f"{difference.mean:+.4f} ({difference.low:+.4f} to {difference.high:+.4f})"
 
 
 def _confusion_summary(comparison: Comparison, arm: ArmName) -> str:
     classes = comparison.task.classes
-    shares = confusion_shares(comparison.labels, comparison.proba[arm], len(classes))
+    proba, structure = comparison.proba[arm], comparison.structure
+    shares = confusion_shares(_labels(comparison), proba, structure, classes=classes)
     accuracy = (comparison.proba[arm].argmax(axis=1) == comparison.labels).mean()
     text = f"Confusion matrix of {NAME_OF_ARM[arm]}: {accuracy:.1%} of the rows are right"
     mistakes = np.where(np.isnan(shares), 0.0, shares)

@@ -9,9 +9,8 @@ from typing import NamedTuple, get_args
 import numpy as np
 
 from structent._typing import FloatArray
-from structent.plots.style import NAME_OF_ARM
 from structent.structure import RandomPartition
-from structent.studies.comparison import METRICS, ArmName, Comparison
+from structent.studies.comparison import METRICS, NAME_OF_ARM, ArmName, Comparison
 from structent.studies.significance import StructureTest
 from structent.studies.test import PartitionGain
 

@@ -16,6 +16,11 @@ ArmName: TypeAlias = Literal["none", "structure", "scrambled"]
 
 # No structure, the structure, and copies of it whose classes are scrambled.
 ARMS: tuple[ArmName, ...] = ("none", "structure", "scrambled")
+NAME_OF_ARM: dict[ArmName, str] = {
+    "none": "no structure",
+    "structure": "the structure",
+    "scrambled": "scrambled copies",
+}
 METRICS = ("log loss", "accuracy", "calibration error")
 
 Finding: TypeAlias = Literal["helps", "regularisation", "no evidence"]

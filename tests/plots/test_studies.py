@@ -1,4 +1,6 @@
-"""The plot of paired differences."""
+"""Figures of what studies find."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,7 +30,24 @@ def test_every_fold_the_mean_and_the_interval_are_drawn_beside_zero():
         "against\nscrambled copies",
         "against\nno structure",
     ]
-    assert "nats a row" in ax.get_xlabel()
+
+
+@pytest.mark.parametrize(
+    ("metric", "named"),
+    [
+        ("log loss", "difference of class log loss, nats per row"),
+        ("accuracy", "difference of class error, share of the rows"),
+    ],
+)
+def test_the_axis_names_what_was_compared(metric, named):
+    comparison = replace(made_comparison(catalog.months()), metric=metric)
+    ax = plot_differences(comparison, Figure().add_subplot())
+    assert ax.get_xlabel() == f"{named}\n(below 0 the structure is better)"
+
+
+def test_the_differences_of_a_test_are_of_log_loss():
+    ax = plot_differences(made_test(catalog.months()), Figure().add_subplot())
+    assert "difference of class log loss, nats per row" in ax.get_xlabel()
 
 
 CURVE = LearningCurve(
