@@ -21,7 +21,7 @@ from structent import (
 from structent.kernels import reference
 from structent.losses.keras import BlockAccuracy, StructuredCrossEntropy, StructuredLogLoss
 from structent.structure.catalog import california_counties, cifar100, months
-from tests.losses.keras_programs.autodiff import double_precision, value_and_gradient
+from tests.losses.keras.autodiff import double_precision, value_and_gradient
 from tests.strategies import random_partitions
 
 STRUCTURES = {
