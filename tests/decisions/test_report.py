@@ -43,6 +43,11 @@ def test_the_report_is_a_table_and_plain_data():
     }
 
 
+def test_one_answer_is_not_called_answers():
+    report = answer_report(["elm"], hedge([[0.5, 0.375, 0.125]], PLANTS, 0.8))
+    assert "1.0000  of 1 answer holds the true class" in str(report)
+
+
 def test_long_names_of_levels_are_cut():
     named = hierarchy({"a": ("x",), "b": ("x",), "c": ("y",)}, level_names=["level " * 9])
     report = answer_report(["a"], hedge([[0.5, 0.5, 0.0]], named, 0.9))

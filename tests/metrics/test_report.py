@@ -86,6 +86,11 @@ def test_it_prints_as_a_table_whose_columns_are_aligned():
     )
 
 
+def test_one_row_is_not_called_rows():
+    report = level_report(["daisy"], [[0.7, 0.1, 0.1, 0.1]], PLANTS)
+    assert "nats, over 1 row\n" in str(report)
+
+
 def test_as_a_dictionary_it_goes_through_json():
     report = level_report(*random_rows(PLANTS, 60)[:2], PLANTS)
     content = json.loads(json.dumps(report.to_dict()))

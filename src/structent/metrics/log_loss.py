@@ -153,7 +153,7 @@ def skill(
 
     Examples
     --------
-    The prior loses 1 bit a row. One row loses nothing and one loses 1 bit: half of it is saved.
+    The prior loses 1 bit per row. One row loses nothing and one loses 1 bit: half of it is saved.
 
     >>> from structent import trivial
     >>> skill(["heads", "tails"], [[1.0, 0.0], [0.5, 0.5]], trivial(["heads", "tails"]))

@@ -1,4 +1,4 @@
-"""Figures: functions that take matplotlib axes and data, and give the axes back."""
+"""Figures: functions that take matplotlib axes and data, and return the axes."""
 
 from structent._optional import load_optional
 

@@ -78,13 +78,13 @@ def adjacency(graph: LabelGraph) -> csr_array:
 
 
 def graph_size(sampler: SpanningTreePartitions) -> tuple[float, float]:
-    """Return the size of a figure in which most names have room, up to that of a page."""
+    """Return the size of a figure in which most names have room, at most that of a page."""
     side = float(np.clip(3.0 + 0.75 * np.sqrt(sampler.graph.n_classes), 4.5, 9.0))
     return side, 0.9 * side
 
 
 def graph_summary(sampler: SpanningTreePartitions) -> str:
-    """Return what there is to be seen."""
+    """Return what the drawing shows, in a sentence."""
     graph = sampler.graph
     return (
         f"A graph of {counted(graph.n_classes, 'class')} and {counted(len(graph.edges), 'edge')} "

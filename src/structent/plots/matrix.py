@@ -31,7 +31,7 @@ def draw_togetherness(structure: RandomPartition, ax: Axes) -> Axes:
 
 
 def togetherness_summary(structure: RandomPartition) -> str:
-    """Return what there is to be seen."""
+    """Return what the drawing shows, in a sentence."""
     return (
         f"A matrix of {structure.n_classes} classes: the weight of the partitions, out of "
         f"{len(coarse_partitions(structure))}, in which two of them share a block."

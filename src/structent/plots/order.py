@@ -20,7 +20,7 @@ def structure_order(structure: RandomPartition | PartitionSampler) -> IndexArray
     """Return the places of the classes, in an order that keeps blocks together.
 
     In a hierarchy the blocks of every level are runs. In a graph neighbours are close (reverse
-    Cuthill-McKee). Elsewhere, on a circle or a scale, the structure's own order is the one.
+    Cuthill-McKee). All other structures, such as circles and scales, keep their own order.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def is_circle(structure: RandomPartition) -> bool:
     """
     for partition, _, _ in coarse_partitions(structure):
         n_borders = int((partition.block_of != np.roll(partition.block_of, 1)).sum())
-        # Around a circle there are as many borders as runs, and none where there is one block.
+        # Around a circle there are as many borders as runs, and none if there is one block.
         if n_borders != partition.n_blocks and partition.n_blocks > 1:
             return False
     return True

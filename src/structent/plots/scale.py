@@ -34,12 +34,12 @@ def draw_scale(structure: RandomPartition, ax: Axes) -> Axes:
 
 
 def scale_size(structure: RandomPartition) -> tuple[float, float]:
-    """Return the size of a figure in which every class has a line, up to that of a page."""
+    """Return the size of a figure in which every class has a line, at most that of a page."""
     return 6.0, min(max(2.4, 0.9 + structure.n_classes * 0.32), 14.0)
 
 
 def scale_summary(structure: RandomPartition) -> str:
-    """Return what there is to be seen."""
+    """Return what the drawing shows, in a sentence."""
     n_cuts = int((_threshold_weights(structure) > 0).sum())
     first, last = structure.classes[0], structure.classes[-1]
     return (

@@ -64,7 +64,7 @@ def plot_differences(comparison: Comparison | StructureTest, ax: Axes) -> Axes:
                     ha="center", va="top", fontsize=8)  # fmt: skip
     ax.set_yticks([0, 1], labels=[f"against\n{_name_of(arm)}" for arm, _ in pairs])
     ax.set_ylim(-0.45, 1.55)
-    ax.margins(x=0.08)
+    ax.margins(x=0.25)  # room for the numbers of a mean at the edge
     ax.xaxis.set_major_locator(MaxNLocator(5))
     metric = getattr(comparison, "metric", "log loss")  # a test is always about log loss
     ax.set_xlabel(f"{_DIFFERENCE_OF[metric]}\n(below 0 the structure is better)")

@@ -58,7 +58,7 @@ def draw_tree(structure: RandomPartition, ax: Axes) -> Axes:
 
 
 def tree_size(structure: RandomPartition) -> tuple[float, float]:
-    """Return the size of a figure with room for the whole tree, up to that of a page."""
+    """Return the size of a figure with room for the whole tree, at most that of a page."""
     n_levels = len(_coarse_levels(structure)) + 1
     for depth in range(n_levels, 0, -1):
         rows = list(_rows(structure, depth))
@@ -73,7 +73,7 @@ def tree_size(structure: RandomPartition) -> tuple[float, float]:
 
 
 def tree_summary(structure: RandomPartition) -> str:
-    """Return what there is to be seen."""
+    """Return what the drawing shows, in a sentence."""
     levels = [f"{name} ({max(map(len, cut))})" for name, cut in structure.levels.items()]
     return (
         f"A tree of {counted(structure.n_classes, 'class')}; levels, with the number of their "
