@@ -40,7 +40,9 @@ if TYPE_CHECKING:
     from structent.estimators import StructuredBoostingClassifier as StructuredBoostingClassifier
     from structent.estimators import StructuredLogisticRegression as StructuredLogisticRegression
     from structent.studies import StructureLearner as StructureLearner
+    from structent.studies import compare as compare
     from structent.studies import learn_structure as learn_structure
+    from structent.studies import structure_test as structure_test
 
 __version__ = version("structent")
 
@@ -81,7 +83,9 @@ _NEEDS_SCIKIT_LEARN = {
     "StructureLearner": "structent.studies",
     "StructuredBoostingClassifier": "structent.estimators",
     "StructuredLogisticRegression": "structent.estimators",
+    "compare": "structent.studies",
     "learn_structure": "structent.studies",
+    "structure_test": "structent.studies",
 }
 
 

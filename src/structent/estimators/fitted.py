@@ -7,10 +7,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from structent._typing import FloatArray
-from structent.estimators.classes import Classes
+from structent.estimators.classes import Classes, Labels
 from structent.estimators.columns import Columns, FloatTable
 from structent.estimators.rows import TrainingRows, row_weights
 from structent.estimators.training import Model, Settings
@@ -52,7 +51,7 @@ class Encoder:
         return self.columns.one_hot(codes) if self.is_one_hot else codes
 
     def rows(
-        self, codes: FloatTable, y: NDArray[Any], sample_weight: Any, class_weight: Any
+        self, codes: FloatTable, y: Labels, sample_weight: Any, class_weight: Any
     ) -> TrainingRows:
         """Return the rows that have a weight."""
         labels = self.classes.encode(y)

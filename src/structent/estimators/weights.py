@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructureError
-from structent.estimators.classes import Classes, Structure, checked_structure
+from structent.estimators.classes import Classes, Labels, Structure, checked_structure
 from structent.estimators.folds import dealt_folds
 from structent.structure import RandomPartition
 
@@ -25,7 +25,7 @@ N_FOLDS = 3
 
 
 def chosen_structure(
-    estimator: Any, X: Any, y: Array, sample_weight: ArrayLike | None
+    estimator: Any, X: Any, y: Labels, sample_weight: ArrayLike | None
 ) -> Structure | None:
     """Return the estimator's structure with the weights that its parameter ``weights`` asks for.
 
@@ -82,7 +82,7 @@ class _WithSingletonWeight(Protocol):
 
 
 def _cross_validated(
-    estimator: Any, features: Any, y: Array, sample_weight: ArrayLike | None
+    estimator: Any, features: Any, y: Labels, sample_weight: ArrayLike | None
 ) -> Structure:
     structure = checked_structure(estimator.structure)
     if all(partition.is_singletons for partition in _first(structure).partitions):
@@ -132,7 +132,7 @@ def _folds(
 
 
 def _held_out_loss(
-    model: Any, features: Any, y: Array, classes: Classes, weights: FloatArray, train: Array,
+    model: Any, features: Any, y: Labels, classes: Classes, weights: FloatArray, train: Array,
     held_out: Array,
 ) -> float:  # fmt: skip
     """Return the sum of the log losses of the rows held out, times their weights."""

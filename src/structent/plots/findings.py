@@ -8,10 +8,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from structent.plots.style import NAME_OF_ARM, OF_ARM, ink
+from structent.plots.style import OF_ARM, ink
 
 if TYPE_CHECKING:
-    from structent.studies.comparison import Comparison, LearningCurve
+    from structent._typing import FloatArray
+    from structent.studies.comparison import ArmName, Comparison, LearningCurve
     from structent.studies.significance import StructureTest
 
 
@@ -85,12 +86,15 @@ def plot_learning_curve(curve: LearningCurve, ax: Axes) -> Axes:
     >>> [bars.lines[0].get_ydata().tolist() for bars in ax.containers]
     [[2.0, 1.5], [1.75, 1.25]]
     """
+    from structent.studies.comparison import ARMS  # noqa: PLC0415  other plots need no scikit-learn
+
     sizes = np.array(curve.sizes, dtype=np.float64)
-    for arm, losses in (("none", curve.none), ("structure", curve.structure)):
+    of_arm: dict[ArmName, FloatArray] = {"none": curve.none, "structure": curve.structure}
+    for arm, losses in of_arm.items():
         n_folds = losses.shape[1]
         error = losses.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else None
         ax.errorbar(sizes, losses.mean(axis=1), error, color=OF_ARM[arm], capsize=3,
-                    marker=_MARKER_OF_ARM[arm], markersize=5, label=NAME_OF_ARM[arm])  # fmt: skip
+                    marker=_MARKER_OF_ARM[arm], markersize=5, label=ARMS[arm])  # fmt: skip
     ax.set_xscale("log")
     ax.set_xticks(sizes, labels=[f"{size:,}" for size in curve.sizes])
     ax.xaxis.set_minor_locator(NullLocator())
@@ -125,16 +129,18 @@ def plot_null_distribution(found: StructureTest, ax: Axes) -> Axes:
     >>> float(sum(bar.get_height() for bar in ax.patches))
     3.0
     """
+    from structent.studies.comparison import ARMS  # noqa: PLC0415  other plots need no scikit-learn
+
     n_bins = min(_MOST_BINS, max(5, int(2 * np.sqrt(len(found.null)))))
     colour = OF_ARM["scrambled"]
-    name = f"{NAME_OF_ARM['scrambled']} ({len(found.null):,})"
+    name = f"{ARMS['scrambled']} ({len(found.null):,})"
     ax.hist(found.null, bins=n_bins, color=colour, alpha=0.55, label=name)
     # Every copy as a tick, too: bars hide how few there may be.
     ax.plot(found.null, np.zeros(len(found.null)), "|", color=colour, markersize=9, clip_on=False)
     without = float(found.losses_without.mean())
-    structure = f"{NAME_OF_ARM['structure']}: {found.loss:.4f}, p = {found.p_value:.3g}"
+    structure = f"{ARMS['structure']}: {found.loss:.4f}, p = {found.p_value:.3g}"
     ax.axvline(found.loss, color=OF_ARM["structure"], linewidth=2.5, label=structure)
-    none = f"{NAME_OF_ARM['none']}: {without:.4f}"
+    none = f"{ARMS['none']}: {without:.4f}"
     ax.axvline(without, color=OF_ARM["none"], linewidth=2, linestyle="--", label=none)
     ax.set_xlabel("mean log loss over the folds, nats a row\n(further left is better)")
     ax.set_ylabel("copies")

@@ -16,11 +16,6 @@ GREY = "#808080"
 
 OF_LEVELS = (BLUE, VERMILLION, GREEN, PURPLE, GREY)
 OF_ARM = {"none": GREY, "structure": BLUE, "scrambled": VERMILLION}
-NAME_OF_ARM = {
-    "none": "no structure",
-    "structure": "the structure",
-    "scrambled": "scrambled copies",
-}
 
 # From transparent, so that "nothing" is the background, whether that is light or dark.
 SHADES = LinearSegmentedColormap.from_list(
