@@ -23,6 +23,7 @@ ARMS: dict[ArmName, str] = {
     "scrambled": "scrambled copies",
 }
 METRICS = ("log loss", "accuracy", "calibration error")
+CONFIDENCE = 0.95
 
 Finding: TypeAlias = Literal["helps", "regularisation", "no evidence"]
 
@@ -310,9 +311,6 @@ def shown_folds(n_folds: int, n_repeats: int) -> str:
 def scored_structure(structure: Structure) -> RandomPartition:
     """Return a structure with levels to score: a sampler has only its classes for good."""
     return structure if isinstance(structure, RandomPartition) else trivial(structure.classes)
-
-
-CONFIDENCE = 0.95
 
 
 def paired_difference(per_fold: FloatArray, n_folds: int) -> Difference:

@@ -125,15 +125,17 @@ class StructureTest:
     @property
     def sentence(self) -> str:
         """What follows, in one plain sentence."""
-        low, high = self.effect_interval
-        lower = f"lower by {self.effect:.4f} ({low:.4f} to {high:.4f}), p = {self.p_value:.3g}"
         if self.finding == "helps":
-            return f"The structure helps more than its scrambled copies: log loss is {lower}."
+            low, high = self.effect_interval
+            return (
+                "The structure helps more than its scrambled copies: log loss is lower by "
+                f"{self.effect:.4f} ({low:.4f} to {high:.4f}), p = {self.p_value:.3g}."
+            )
         if self.finding == "no better than none":
             none = self.against_none
             return (
-                f"The structure does not help: it beats its scrambled copies (log loss is "
-                f"{lower}), but not a model without structure, whose log loss is lower by "
+                f"The structure does not help: it beats its scrambled copies (p = "
+                f"{self.p_value:.3g}), but log loss is lower without structure, by "
                 f"{none.mean:.4f} ({none.low:.4f} to {none.high:.4f})."
             )
         if self.finding == "no evidence":
