@@ -113,7 +113,7 @@ def _planted(settings: Settings) -> Result:
     planted = Planted.of(settings["shape"], (scale * ratio, scale, scale / ratio), rng)
     x, y = planted.rows(N_A_CLASS, rng)
     model = StructuredLogisticRegression(tol=1e-3)
-    confusion = out_of_fold_confusion(model, x, y, random_state=0)
+    confusion = out_of_fold_confusion(x, y, estimator=model, random_state=0)
     n_classes = len(planted.centres)
     kept = structure_from_confusion(confusion, range(n_classes), n_levels=N_LEVELS).partitions
     geometric = [round(n_classes ** (level / (N_LEVELS + 1))) for level in (1, 2, 3)]
@@ -152,7 +152,7 @@ def _months(data: Path, trial: int) -> Result:
     drawn = draw(data, "month", trial=trial, n_train=N_DAYS, n_validation=0, n_test=N_TEST_OF_DAYS)
     x, y = drawn.train
     model = StructuredBoostingClassifier(learning_rate=0.1, random_state=trial, n_jobs=1)
-    confusion = out_of_fold_confusion(model, x, y, random_state=trial)
+    confusion = out_of_fold_confusion(x, y, estimator=model, random_state=trial)
     months = range(1, 13)
     graph = neighbour_graph_from_confusion(confusion, months)
     structures = {
@@ -176,7 +176,9 @@ def _months(data: Path, trial: int) -> Result:
 
 def _learned(model: Any, x: Any, y: Any, trial: int) -> RandomPartition:
     """Return a structure of three levels: as many candidates as ``weights="auto"`` has."""
-    return learn_structure(model, x, y, cv=3, n_levels=(N_LEVELS,), random_state=trial)
+    return learn_structure(
+        x, y, estimator=model, random_state=trial, n_folds=3, n_levels=(N_LEVELS,)
+    )
 
 
 def _cifar100(features: Features, strength: float, size: int, trial: int) -> Result:
@@ -187,7 +189,7 @@ def _cifar100(features: Features, strength: float, size: int, trial: int) -> Res
     x, y = reduced.transform(features.train[own]), names[features.train_labels[own]]
     test = reduced.transform(features.test), names[features.test_labels]
     model = StructuredLogisticRegression(C=strength, tol=1e-3, random_state=trial)
-    confusion = out_of_fold_confusion(model, x, y, cv=3, random_state=trial)
+    confusion = out_of_fold_confusion(x, y, estimator=model, random_state=trial, n_folds=3)
     blocks = _cut(confusion, N_SUPERCLASSES)
     has_images = np.isin(names, y)  # the paper's classes are sorted, as those of the confusion are
     superclass_of = paper.levels["superclass"][0].block_of[has_images]

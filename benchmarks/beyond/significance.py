@@ -79,9 +79,9 @@ def _null_run(name: str, number: int) -> Result:
         # What was trained is kept: the second test draws the same copies in the same order.
         whole, early = (
             structure_test(
-                StructuredLogisticRegression(tol=1e-3), features, labels, structure,
-                n_permutations=N_PERMUTATIONS, stop_after=stop_after, n_folds=3, seed=number,
-                n_jobs=1, keep_in=Path(folder) / "losses.jsonl",
+                features, labels, structure, estimator=StructuredLogisticRegression(tol=1e-3),
+                random_state=number, n_jobs=1, n_permutations=N_PERMUTATIONS,
+                stop_after=stop_after, n_folds=3, keep_in=Path(folder) / "losses.jsonl",
             )
             for stop_after in (None, STOP_AFTER)
         )  # fmt: skip
@@ -116,11 +116,11 @@ def _months_run(data: Path, size: int, trial: int) -> Result:
     model = make_pipeline(StandardScaler(), StructuredLogisticRegression(tol=1e-3))
     structure = circular(MONTHS, width=3, singleton_weight=0.3)
     found = structure_test(
-        model, train.features, train.labels, structure, n_permutations=N_PERMUTATIONS,
-        stop_after=None, seed=trial, n_jobs=1,
+        train.features, train.labels, structure, estimator=model, random_state=trial, n_jobs=1,
+        n_permutations=N_PERMUTATIONS, stop_after=None,
     )  # fmt: skip
     gains = partition_gains(
-        model, train.features, train.labels, structure, seed=trial, n_jobs=1
+        train.features, train.labels, structure, estimator=model, random_state=trial, n_jobs=1
     )  # fmt: skip
     return {
         "p": found.p_value,

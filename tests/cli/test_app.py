@@ -83,8 +83,18 @@ def test_compare_as_json_is_for_machines(structent_command, plants):
     assert code == 0
     assert found["verdict"]["finding"] in ("helps", "regularisation", "no evidence")
     assert set(found["scores"]) == {"none", "structure", "scrambled"}
-    assert found["folds"] == 3
+    assert (found["folds"], found["repeats"]) == (3, 1)
     assert found["against_none"]["low"] <= found["against_none"]["mean"]
+
+
+def test_folds_and_repeats_are_told_apart(structent_command, plants):
+    about = ["compare", plants, "--target", "species", "--structure", "hierarchy:columns=genus"]
+    code, out, err = structent_command(*about, "--folds", "3", "--repeats", "2", "--jobs", "2")
+    assert code == 0, err
+    assert "3 folds x 2 repeats" in " ".join(out.split())
+    assert "6 folds" not in out
+    assert "±" in out
+    assert "+-" not in out
 
 
 def test_compare_learns_the_structure_in_every_fold(structent_command, plants, tmp_path):
@@ -95,7 +105,7 @@ def test_compare_learns_the_structure_in_every_fold(structent_command, plants, t
     )  # fmt: skip
     assert code == 0, err
     assert "level 1" in out
-    assert "learned anew from the training rows of every fold" in report.read_text()
+    assert "learned again from the training rows of every fold" in report.read_text()
     loaded = structent.StructuredBoostingClassifier.load(model)
     assert set(loaded.structure.level_of) == {"level 1", "class"}
 

@@ -66,8 +66,10 @@ def test_a_comparison_names_its_levels(monkeypatch, capsys):
     plants = {"oak": ("tree",), "ash": ("tree",), "rose": ("flower",), "lily": ("flower",)}
     found = made_comparison(hierarchy(plants, level_names=[GENUS]))
     output = Output(as_json=False, quiet=False)
-    output.result(shown(found, save=Path("m[x].structent"), report=None), {})
+    names = {"data": "plants.csv", "target": TARGET}
+    output.result(shown(found, **names, save=Path("m[x].structent"), report=None), {})
     out = capsys.readouterr().out
+    assert f"4 classes of {TARGET!r}; 5 folds x 2 repeats" in out
     assert f"│ {GENUS} │" in out
     assert "The model: m[x].structent" in out
 

@@ -10,6 +10,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from structent import StructentError, StructuredBoostingClassifier
+from structent.estimators.boosting import coded_table
 from structent.estimators.columns import Columns, rows_at
 from tests.conftest import PROJECT
 
@@ -162,3 +163,28 @@ def private_names(source):
 )
 def test_estimators_use_nothing_private_of_other_libraries(path):
     assert list(private_names(path.read_text())) == []
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_parts_of_a_coded_table_are_coded_as_the_parts_alone(library):
+    texts = ["red", "blue", "red", None, "teal", "blue"]
+    table = library.DataFrame({"length": [1.0, 2.0, None, 4.0, 5.0, 6.0], "colour": texts})
+    coded = coded_table(table)
+    train, test = [0, 2, 3, 4], [1, 5, 0]
+    of_train = table.iloc[train] if library is pd else table[train]
+    of_test = table.iloc[test] if library is pd else table[test]
+    columns = Columns.of(of_train)
+    assert coded[train].columns_of_rows() == columns
+    np.testing.assert_array_equal(columns.codes(coded[train]), columns.codes(of_train))
+    np.testing.assert_array_equal(columns.codes(coded[test]), columns.codes(of_test))  # no blue
+
+
+def test_a_coded_table_is_fitted_and_predicted_like_the_table():
+    values, y = rows()
+    X = pd.DataFrame(values)
+    model = StructuredBoostingClassifier(n_estimators=5, random_state=0, n_jobs=1)
+    plain = model.fit(X[:200], y[:200], eval_set=(X[200:], y[200:])).predict_proba(X)
+    coded = coded_table(X)
+    model.fit(coded[:200], y[:200], eval_set=(coded[200:], y[200:]))
+    np.testing.assert_array_equal(model.predict_proba(coded), plain)
+    np.testing.assert_array_equal(model.predict_proba(X), plain)

@@ -4,7 +4,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from structent.plots.style import OF_ARM, OF_LEVELS
-from structent.studies.comparison import ARMS, NAME_OF_ARM
+from structent.studies.comparison import ARMS
 from tests.plots.contrast import contrast
 
 
@@ -15,5 +15,5 @@ def test_every_colour_stands_out_on_light_and_on_dark(colour, page):
 
 
 def test_every_arm_has_a_name_and_a_colour_of_its_own():
-    assert tuple(OF_ARM) == tuple(NAME_OF_ARM) == ARMS
-    assert len(set(OF_ARM.values())) == len(set(NAME_OF_ARM.values())) == len(ARMS)
+    assert tuple(OF_ARM) == tuple(ARMS)
+    assert len(set(OF_ARM.values())) == len(set(ARMS.values())) == len(ARMS)

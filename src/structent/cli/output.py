@@ -85,16 +85,5 @@ def check_can_write(path: Path | None) -> None:
         raise StructentError(f"the output {path} cannot be written: no permission for {folder}")
 
 
-def shown_folds(n_folds: int, n_repeats: int) -> str:
-    """Return the folds of a cross-validation, and its repeats where there are any.
-
-    Examples
-    --------
-    >>> shown_folds(5, 2), shown_folds(3, 1)
-    ('5 folds x 2 repeats', '3 folds')
-    """
-    return f"{n_folds} folds" if n_repeats == 1 else f"{n_folds} folds x {n_repeats} repeats"
-
-
 def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else str(value)

@@ -23,11 +23,11 @@ from structent.estimators.answers import block_answers, calibration_scores, pred
 from structent.estimators.classes import (
     accuracy,
     check_two_classes,
-    checked_labels,
     given_structure,
     label_column,
+    labels_to_fit,
 )
-from structent.estimators.columns import Columns, FloatTable, is_table
+from structent.estimators.columns import CodedTable, Columns, FloatTable, is_table
 from structent.estimators.engines import engine
 from structent.estimators.rows import (
     TrainingRows,
@@ -219,7 +219,7 @@ class StructuredBoostingClassifier(
         """
         settings = self._settings()
         random = check_random_state(self.random_state)
-        labels = checked_labels(y, self.structure, allow_blocks=self.allow_blocks)
+        labels = labels_to_fit(y, self.structure, allow_blocks=self.allow_blocks)
         given = given_structure(self.structure, labels, allow_blocks=self.allow_blocks)
         columns, codes = self._columns_and_codes(X)
         check_consistent_length(codes, labels)
@@ -359,7 +359,7 @@ class StructuredBoostingClassifier(
 
     def _columns_and_codes(self, X: Any) -> tuple[Columns, FloatTable]:
         X = _validated(self, X, reset=True)
-        columns = Columns.of(X)
+        columns = X.columns_of_rows() if isinstance(X, CodedTable) else Columns.of(X)
         return columns, columns.codes(X)
 
     def _with_validation(
@@ -395,8 +395,19 @@ class StructuredBoostingClassifier(
         return fitted.logits(_validated(self, X, reset=False), checked_n_jobs(self.n_jobs))
 
 
+def coded_table(X: Any) -> CodedTable:
+    """Return a table or array, checked and coded once, for models of many parts of its rows."""
+    X = _validated(StructuredBoostingClassifier(), X, reset=True)
+    columns = Columns.of(X)
+    return CodedTable(columns, columns.codes(X))
+
+
 def _validated(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Return X if it has the columns of the training rows; arrays as numbers, NaN allowed."""
+    if isinstance(X, CodedTable):
+        if reset:
+            estimator.n_features_in_ = X.shape[1]
+        return X
     if is_table(X):
         return validate_data(estimator, X, reset=reset, skip_check_array=True)
     return validate_data(estimator, X, reset=reset, dtype=np.float32, ensure_all_finite="allow-nan")

@@ -7,7 +7,7 @@ columns of ``predict_proba``, is sorted, as scikit-learn's scorers take for gran
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ from structent.structure.labels import (
 from structent.structure.samplers import Structure, checked_structure
 from structent.structure.short_forms import structure_of_labels
 from structent.structure.targets import LabelSets, label_sets_of
+
+# The labels of rows, as they were given or as a study has encoded them.
+Labels: TypeAlias = "NDArray[Any] | CodedLabels"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +59,7 @@ class Classes:
     sets: tuple[tuple[int, ...], ...] | None = None
 
     @classmethod
-    def of(cls, structure: Structure | None, y: NDArray[Any]) -> Classes:
+    def of(cls, structure: Structure | None, y: Labels) -> Classes:
         """Return the classes of the structure, or of the labels ``y`` if there is none."""
         if structure is not None:
             return cls.of_structure(checked_structure(structure))
@@ -87,19 +90,19 @@ class Classes:
         classes = cls.of_structure(checked_structure(structure))
         found: set[tuple[int, ...]] = set()
         for column in labels:
-            label_sets = classes._label_sets_of(column)
-            found |= {label_sets.sets[code] for code in np.unique(label_sets.codes)}
+            found |= set(classes._meant(column)[0])
         return replace(classes, sets=tuple(sorted(each for each in found if len(each) > 1)))
 
-    def encode(self, y: NDArray[Any]) -> IndexArray:
+    def encode(self, y: Labels) -> IndexArray:
         """Return the column of each label, or the code of the set of columns that it means."""
-        if self.sets is None:
+        if isinstance(y, CodedLabels):
+            if (y.classes, y.sets) == (self.labels, self.coarse_sets):
+                return y.codes
+        elif self.sets is None:
             return self._encoded_classes(y)
-        label_sets = self._label_sets_of(y)
-        code_of = {members: len(self.labels) + s for s, members in enumerate(self.sets)}
-        used, of_row = np.unique(label_sets.codes, return_inverse=True)
-        members = [label_sets.sets[code] for code in used]
-        codes = [m[0] if len(m) == 1 else code_of[m] for m in members]
+        code_of = {members: len(self.labels) + s for s, members in enumerate(self.coarse_sets)}
+        meant, of_row = self._meant(y)
+        codes = [m[0] if len(m) == 1 else code_of[m] for m in meant]
         return np.array(codes, dtype=np.int64)[of_row]
 
     @property
@@ -157,6 +160,17 @@ class Classes:
         places = np.argsort(self.columns)
         return np.append(places, np.arange(len(places), self.n_codes))[codes]
 
+    def _meant(self, y: Any) -> tuple[list[tuple[int, ...]], IndexArray]:
+        """Return the sets of columns that labels mean, and which of them each row has, (n,)."""
+        if isinstance(y, CodedLabels):
+            column = {label: place for place, label in enumerate(self.labels)}
+            used, of_row = np.unique(y.codes, return_inverse=True)
+            sets = [tuple(sorted(column[label] for label in y.meaning(code))) for code in used]
+            return sets, of_row
+        label_sets = self._label_sets_of(y)
+        used, of_row = np.unique(label_sets.codes, return_inverse=True)
+        return [label_sets.sets[code] for code in used], of_row
+
     def _label_sets_of(self, y: Any) -> LabelSets:
         if isinstance(self.structure, RandomPartition):
             return self.structure.encode_with_blocks(y)
@@ -174,6 +188,64 @@ class Classes:
             if not isinstance(self.structure, RandomPartition):
                 raise
             raise _with_hint(error, y, self.structure) from None
+
+
+@dataclass(frozen=True, eq=False)
+class CodedLabels:
+    """Labels that are checked and encoded already: many models are fitted to parts of them.
+
+    Estimators take them in place of labels and do not check them again. For a structure of the same
+    classes in the same order, such as a scrambled copy, their codes are used as they are.
+
+    Attributes
+    ----------
+    codes
+        The place of each label among ``classes``, or ``len(classes)`` plus the place of its set of
+        classes among ``sets``, (n,).
+    classes
+        The classes.
+    sets
+        The sets of classes that labels mean, as places among the classes.
+
+    Examples
+    --------
+    >>> labels = CodedLabels(np.array([0, 2, 1]), ("ash", "oak"), ((0, 1),))
+    >>> np.asarray(labels[1:]).tolist() == [frozenset({"ash", "oak"}), "oak"]
+    True
+    """
+
+    codes: IndexArray
+    classes: tuple[Any, ...]
+    sets: tuple[tuple[int, ...], ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, rows: Any) -> CodedLabels:
+        return replace(self, codes=self.codes[rows])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        values = label_array(self.classes)
+        if self.sets:
+            sets = [frozenset(self.classes[place] for place in each) for each in self.sets]
+            values = np.fromiter([*self.classes, *sets], dtype=object)
+        labels: NDArray[Any] = values[self.codes]  # never a view, whatever ``copy`` asks
+        return labels if dtype is None else labels.astype(dtype)
+
+    def meaning(self, code: int) -> tuple[Any, ...]:
+        """Return the class of a code, or the classes of its set."""
+        if code < len(self.classes):
+            return (self.classes[code],)
+        return tuple(self.classes[place] for place in self.sets[code - len(self.classes)])
+
+
+def labels_to_fit(y: Any, structure: Structure | str | None, *, allow_blocks: bool) -> Labels:
+    """Return the labels of the training rows, checked, by a study or here."""
+    if not isinstance(y, CodedLabels):
+        return checked_labels(y, structure, allow_blocks=allow_blocks)
+    if not allow_blocks and len(np.unique(y.codes)) < 2:
+        check_two_classes(np.asarray(y))  # says which
+    return y
 
 
 def given_structure(structure: Any, labels: Any, *, allow_blocks: bool) -> Structure | None:
@@ -229,8 +301,10 @@ def mixed_labels(y: Any) -> NDArray[Any]:
     return np.fromiter(values, dtype=object, count=len(values))
 
 
-def label_column(labels: Any, classes: Classes) -> NDArray[Any]:
+def label_column(labels: Any, classes: Classes) -> Labels:
     """Return the labels of a chunk of the rows as an array, as these classes encode them, (n,)."""
+    if isinstance(labels, CodedLabels):
+        return labels
     labels = with_pairs(labels, classes.labels)
     column: NDArray[Any] = column_or_1d(labels) if classes.sets is None else mixed_labels(labels)
     return column

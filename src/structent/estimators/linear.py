@@ -15,7 +15,7 @@ from scipy.sparse import issparse
 from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from structent._checks import checked_integer
 from structent._typing import FloatArray, IndexArray
@@ -25,10 +25,12 @@ from structent.estimators import files
 from structent.estimators.answers import block_answers, calibration_scores, predicted_level
 from structent.estimators.classes import (
     Classes,
+    CodedLabels,
+    Labels,
     accuracy,
     check_two_classes,
-    checked_labels,
     given_structure,
+    labels_to_fit,
     mixed_labels,
     with_pairs,
 )
@@ -249,13 +251,17 @@ class StructuredLogisticRegression(
         tags.input_tags.sparse = True
         return tags
 
-    def _features_and_labels(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+    def _features_and_labels(self, X: Any, y: Any) -> tuple[Any, Labels]:
+        if isinstance(y, CodedLabels):
+            features = validate_data(self, X, ensure_min_samples=2, **_FEATURES)
+            check_consistent_length(features, y)
+            return features, labels_to_fit(y, None, allow_blocks=self.allow_blocks)
         if y is not None:
             y = with_pairs(y, getattr(self.structure, "classes", None))
         if self.allow_blocks and y is not None:
             y = mixed_labels(y)  # before NumPy makes one type of all labels
         features, labels = validate_data(self, X, y, ensure_min_samples=2, **_FEATURES)
-        return features, checked_labels(labels, allow_blocks=self.allow_blocks)
+        return features, labels_to_fit(labels, None, allow_blocks=self.allow_blocks)
 
     def _check_parameters(self) -> None:
         for name, value in (("C", self.C), ("tol", self.tol)):

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
-from structent.estimators.classes import Classes, mixed_labels
+from structent.estimators.classes import Classes, CodedLabels, Labels, mixed_labels
 from structent.estimators.columns import FloatTable
 from structent.kernels.coarse import weights_of_sets
 from structent.structure.labels import unknown_label
@@ -30,13 +30,20 @@ class TrainingRows(NamedTuple):
 
 
 def classes_of_rows(
-    structure: Structure | None, labels: NDArray[Any], eval_set: Any, *, allow_blocks: bool
+    structure: Structure | None,
+    labels: Labels,
+    eval_set: Any,
+    *,
+    allow_blocks: bool,
 ) -> Classes:
     """Return the classes of a model, and the sets of them that labels of any row mean."""
     if not allow_blocks:
         return Classes.of(structure, labels)
-    others = [] if eval_set is None else [mixed_labels(eval_pair(eval_set)[1])]
-    return Classes.of_mixed(structure, labels, *others)
+    if eval_set is None:
+        return Classes.of_mixed(structure, labels)
+    y = eval_pair(eval_set)[1]
+    others = y if isinstance(y, CodedLabels) else mixed_labels(y)
+    return Classes.of_mixed(structure, labels, others)
 
 
 def row_weights(

@@ -10,13 +10,12 @@ from numbers import Real
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from structent._checks import checked_integer
 from structent._optional import load_optional
 from structent._typing import FloatArray
 from structent.errors import StructentError
-from structent.estimators.classes import Classes
+from structent.estimators.classes import Classes, Labels
 from structent.estimators.columns import Columns, FloatTable
 from structent.estimators.rows import TrainingRows, row_weights
 from structent.structure.samplers import Structure
@@ -176,7 +175,7 @@ class Encoder:
         return self.columns.one_hot(codes) if self.is_one_hot else codes
 
     def rows(
-        self, codes: FloatTable, y: NDArray[Any], sample_weight: Any, class_weight: Any
+        self, codes: FloatTable, y: Labels, sample_weight: Any, class_weight: Any
     ) -> TrainingRows:
         """Return the rows that have a weight."""
         labels = self.classes.encode(y)

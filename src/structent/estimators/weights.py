@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructureError
-from structent.estimators.classes import Classes
+from structent.estimators.classes import Classes, Labels
 from structent.estimators.columns import rows_at
 from structent.estimators.folds import dealt_folds
 from structent.estimators.rows import checked_sample_weight
@@ -27,7 +27,7 @@ N_FOLDS = 3
 
 
 def chosen_structure(
-    estimator: Any, structure: Structure | None, X: Any, y: Array, sample_weight: ArrayLike | None
+    estimator: Any, structure: Structure | None, X: Any, y: Labels, sample_weight: ArrayLike | None
 ) -> Structure | None:
     """Return a structure with the weights that the estimator's parameter ``weights`` asks for.
 
@@ -87,7 +87,7 @@ class _WithSingletonWeight(Protocol):
 
 
 def _cross_validated(
-    estimator: Any, structure: Structure, features: Any, y: Array, sample_weight: ArrayLike | None
+    estimator: Any, structure: Structure, features: Any, y: Labels, sample_weight: ArrayLike | None
 ) -> Structure:
     if all(partition.is_singletons for partition in _first(structure).partitions):
         return structure
@@ -136,7 +136,7 @@ def _folds(
 
 
 def _held_out_loss(
-    model: Any, features: Any, y: Array, classes: Classes, weights: FloatArray, train: Array,
+    model: Any, features: Any, y: Labels, classes: Classes, weights: FloatArray, train: Array,
     held_out: Array,
 ) -> float:  # fmt: skip
     """Return the sum of the log losses of the rows held out, times their weights."""

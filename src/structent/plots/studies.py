@@ -156,6 +156,6 @@ def plot_null_distribution(found: StructureTest, ax: Axes) -> Axes:
 
 def _name_of(arm: ArmName) -> str:
     # Not imported above: structures are drawn without scikit-learn, which studies need.
-    from structent.studies.comparison import NAME_OF_ARM  # noqa: PLC0415  see above
+    from structent.studies.comparison import ARMS  # noqa: PLC0415  see above
 
-    return NAME_OF_ARM[arm]
+    return ARMS[arm]

@@ -25,7 +25,7 @@ from structent.plots import (
     plot_reliability,
 )
 from structent.plots.style import OF_ARM
-from structent.studies.comparison import NAME_OF_ARM, ArmName, Comparison, Difference
+from structent.studies.comparison import ARMS, ArmName, Comparison, Difference
 from structent.studies.significance import StructureTest
 
 _BOTH: tuple[ArmName, ...] = ("none", "structure")
@@ -44,21 +44,32 @@ def structure_figure(comparison: Comparison | StructureTest) -> PageFigure:
     )
 
 
-def differences_figure(comparison: Comparison | StructureTest) -> PageFigure:
+def measured(metric: str) -> str:
+    """Return what the differences of a metric are differences of, with its unit.
+
+    Examples
+    --------
+    >>> measured("accuracy")
+    'class error, as a share of the rows'
+    """
+    if metric == "accuracy":
+        return "class error, as a share of the rows"
+    return "class log loss, in nats per row"
+
+
+def differences_figure(comparison: Comparison | StructureTest, metric: str) -> PageFigure:
     """Return the paired differences."""
     pairs = (
-        ("no structure", comparison.against_none),
-        ("scrambled copies", comparison.against_scrambled),
+        (ARMS["none"], comparison.against_none),
+        (ARMS["scrambled"], comparison.against_scrambled),
     )
-    summary = "Difference of class log loss: " + "; ".join(
-        f"against {name} {_interval(difference)}" for name, difference in pairs
-    )
+    intervals = "; ".join(f"against {name} {_interval(difference)}" for name, difference in pairs)
     return page_figure(
         "differences",
         lambda ax: plot_differences(comparison, ax),
         (5.4, 3.2),
         caption="Dots are folds, diamonds their means, bars their confidence intervals.",
-        summary=f"{summary}, in nats a row.",
+        summary=f"Difference of the {measured(metric)}: {intervals}.",
     )
 
 
@@ -113,7 +124,7 @@ def confusion_figures(comparison: Comparison) -> list[PageFigure]:
             f"confusion-{arm}",
             partial(draw, arm),
             (side + 0.5, side),
-            caption=f"Confusion matrix, {NAME_OF_ARM[arm]}",
+            caption=f"Confusion matrix, {ARMS[arm]}",
             summary=_confusion_summary(comparison, arm),
             least=0.68 if len(classes) <= 30 else 1.0,  # many names are small already
         )
@@ -134,7 +145,7 @@ def reliability_figures(comparison: Comparison) -> list[PageFigure]:
                 level,
                 ax,
                 classes=comparison.task.classes,
-                name=NAME_OF_ARM[arm],
+                name=ARMS[arm],
                 colour=OF_ARM[arm],
                 marker=marker,
             )
@@ -165,7 +176,7 @@ def _confusion_summary(comparison: Comparison, arm: ArmName) -> str:
     proba, structure = comparison.proba[arm], comparison.structure
     shares = confusion_shares(_labels(comparison), proba, structure, classes=classes)
     accuracy = (comparison.proba[arm].argmax(axis=1) == comparison.labels).mean()
-    text = f"Confusion matrix of {NAME_OF_ARM[arm]}: {accuracy:.1%} of the rows are right"
+    text = f"Confusion matrix of {ARMS[arm]}: {accuracy:.1%} of the rows are right"
     mistakes = np.where(np.isnan(shares), 0.0, shares)
     np.fill_diagonal(mistakes, 0.0)
     true, predicted = np.unravel_index(mistakes.argmax(), mistakes.shape)
@@ -179,8 +190,7 @@ def _confusion_summary(comparison: Comparison, arm: ArmName) -> str:
 
 def _reliability_summary(comparison: Comparison, level: str) -> str:
     errors = ", ".join(
-        f"{NAME_OF_ARM[arm]} {comparison.mean(arm, level, 'calibration error'):.4f}"
-        for arm in _BOTH
+        f"{ARMS[arm]} {comparison.mean(arm, level, 'calibration error'):.4f}" for arm in _BOTH
     )
     return f"Reliability diagram at {level}; mean calibration error: {errors}."
 
