@@ -41,6 +41,12 @@ def test_the_estimators_are_loaded_when_asked_for():
         structent.StructuredForest  # noqa: B018  asking is all
 
 
+def test_the_library_is_tested_without_the_paper_and_the_benchmarks():
+    tests = [path for path in (PROJECT / "tests").rglob("*.py") if path.parent.name != "paper"]
+    imports = re.compile(r"^\s*(?:from|import) (?:paper|benchmarks)\b", re.MULTILINE)
+    assert [path.name for path in tests if imports.search(path.read_text())] == []
+
+
 def test_the_version_is_that_of_the_project():
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
     assert structent.__version__ == project["version"]
@@ -137,3 +143,4 @@ def test_the_wheel_holds_the_types_and_the_graphs(clean_environment):
     assert (package / "py.typed").exists()
     assert (package / "structure" / "data" / "us_states.json").exists()
     assert not list(package.rglob("test_*"))
+    assert not (package.parent / "paper").exists()

@@ -10,13 +10,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from benchmarks.beyond.planted import Planted
 from structent import (
     StructuredBoostingClassifier,
     StructuredLogisticRegression,
     StructureLearner,
     learn_structure,
 )
+from tests.studies.planted import Planted
 
 FEW = {"cv": 3, "n_levels": (1,), "singleton_weights": (0.4,)}
 FAILS = {"check_estimators_nan_inf": "its labels are floats, which no structure can hold"}

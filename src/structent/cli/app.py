@@ -11,7 +11,6 @@ from structent import __version__
 from structent.cli import structures
 from structent.cli.compare import compare
 from structent.cli.models import evaluate, predict, train
-from structent.cli.reproduce import reproduce
 from structent.cli.test import structure_significance
 from structent.datasets import seattle_weather_file
 
@@ -58,7 +57,7 @@ def demo(
     )
 
 
-for command in (compare, train, predict, evaluate, structures.entropy, demo, reproduce):
+for command in (compare, train, predict, evaluate, structures.entropy, demo):
     app.command()(command)
 app.command("test")(structure_significance)
 app.add_typer(structures.app, name="structure")
