@@ -7,7 +7,7 @@ import shlex
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol, cast
+from typing import TYPE_CHECKING, Annotated, Protocol, TypeAlias, cast
 
 import typer
 from rich.markdown import Markdown
@@ -50,49 +50,60 @@ def main() -> None:
         app(prog_name="python -m paper")
 
 
+_Question: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        help=f"Of the paper: {', '.join(_PAPER)}. Beyond it: {', '.join(_BEYOND)}.",
+        show_default=False,
+    ),
+]
+_Data: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(help="The folder or file of the data; without it Keras downloads CIFAR-100."),
+]
+_Experiment: TypeAlias = Annotated[str | None, typer.Option(help="Of cifar100: 1A, 1B, 1C or 1D.")]
+_Preset: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="Of the paper: paper (its schedule), quick (minutes a run; the default) or smoke "
+        "(seconds)."
+    ),
+]
+_Sizes: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="Of the paper: training set sizes, separated by commas; else all."),
+]
+_Problem: TypeAlias = Annotated[
+    str | None, typer.Option(help="Of coarse_labels: months or cifar100; else both.")
+]
+_Backbone: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="Of 1C and 1D: a .keras file, MobileNetV2 (the default) or ResNet50."),
+]
+_Cache: TypeAlias = Annotated[
+    Path | None, typer.Option(help="Of 1D: the folder where features are kept.")
+]
+_Out: TypeAlias = Annotated[Path, typer.Option(help="The folder of results, pages and figures.")]
+_Jobs: TypeAlias = Annotated[int, typer.Option(help="How many runs at a time.")]
+_ReportOnly: TypeAlias = Annotated[
+    bool, typer.Option("--report-only", help="Run nothing; report what is finished.")
+]
+
+
 @app.command(no_args_is_help=True)
 def answer(  # noqa: PLR0913  a command has many options
-    question: Annotated[
-        str,
-        typer.Argument(
-            help=f"Of the paper: {', '.join(_PAPER)}. Beyond it: {', '.join(_BEYOND)}.",
-            show_default=False,
-        ),
-    ],
+    question: _Question,
     *,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="The folder or file of the data; without it Keras downloads CIFAR-100."),
-    ] = None,
-    experiment: Annotated[str | None, typer.Option(help="Of cifar100: 1A, 1B, 1C or 1D.")] = None,
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            help="Of the paper: paper (its schedule), quick (minutes a run; the default) or smoke "
-            "(seconds)."
-        ),
-    ] = None,
-    sizes: Annotated[
-        str | None,
-        typer.Option(help="Of the paper: training set sizes, separated by commas; else all."),
-    ] = None,
-    problem: Annotated[
-        str | None, typer.Option(help="Of coarse_labels: months or cifar100; else both.")
-    ] = None,
-    backbone: Annotated[
-        str | None,
-        typer.Option(help="Of 1C and 1D: a .keras file, MobileNetV2 (the default) or ResNet50."),
-    ] = None,
-    cache: Annotated[
-        Path | None, typer.Option(help="Of 1D: the folder where features are kept.")
-    ] = None,
-    out: Annotated[Path, typer.Option(help="The folder of results, pages and figures.")] = Path(
-        "structent-results"
-    ),
-    jobs: Annotated[int, typer.Option(help="How many runs at a time.")] = 1,
-    report_only: Annotated[
-        bool, typer.Option("--report-only", help="Run nothing; report what is finished.")
-    ] = False,
+    data: _Data = None,
+    experiment: _Experiment = None,
+    preset: _Preset = None,
+    sizes: _Sizes = None,
+    problem: _Problem = None,
+    backbone: _Backbone = None,
+    cache: _Cache = None,
+    out: _Out = Path("structent-results"),
+    jobs: _Jobs = 1,
+    report_only: _ReportOnly = False,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
 ) -> None:
@@ -299,7 +310,7 @@ def _n_left(given: _Given) -> int:
 def _page(given: _Given) -> Page:
     from paper.pages import about  # noqa: PLC0415  loads matplotlib
 
-    # A page is that of the whole question: sizes that were run before stay on it.
+    # A page shows the whole question: sizes that were run before stay on it.
     if given.question in _BEYOND:
         return _beyond(given.question).page(given.whole().asked())
     whole = _of_the_paper(given.whole())

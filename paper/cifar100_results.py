@@ -30,7 +30,7 @@ Trials: TypeAlias = dict[int, Result]
 # From trials and the name of a metric to the test value of every trial.
 Reading: TypeAlias = Callable[[Trials, str], dict[int, float]]
 SEVERITY = "mistake severity"
-LOWER_IS_BETTER = frozenset({"cross-entropy", "structured", SEVERITY})
+_LOWER_IS_BETTER = frozenset({"cross-entropy", "structured", SEVERITY})
 LOSSES = (*PAPER_LOSSES, *OTHER_LOSSES)
 LOSSES_OF = {
     "1A": PAPER_LOSSES,
@@ -137,7 +137,7 @@ def chosen(trials: Trials, metric: str) -> dict[int, float]:
     """Return test values at the epoch whose validation value of the metric is best, by trial.
 
     What the paper does on the test images, done on the validation images. The severity of mistakes
-    is that of the epoch with the best accuracy: at first mistakes are many, and so the mild ones.
+    is read at the epoch with the best accuracy: early epochs make many mistakes, most of them mild.
     """
     return _read_where_best(trials, metric, judge=_judge(metric))
 
@@ -203,7 +203,7 @@ def as_gain(minus: Mean, metric: str) -> Mean:
     >>> as_gain(Mean(-0.1, 0.02, 3), "cross-entropy")
     Mean(value=0.1, error=0.02, n_trials=3)
     """
-    return minus._replace(value=-minus.value) if metric in LOWER_IS_BETTER else minus
+    return minus._replace(value=-minus.value) if metric in _LOWER_IS_BETTER else minus
 
 
 @dataclass(frozen=True)
@@ -270,7 +270,7 @@ def _chosen_place(result: Result, judge: str) -> int:
 
 def _best_place(values: FloatArray, metric: str) -> int:
     """Return where values are best; training that diverged has some that are not finite."""
-    costs = values if metric in LOWER_IS_BETTER else -values
+    costs = values if metric in _LOWER_IS_BETTER else -values
     return int(np.where(np.isfinite(costs), costs, np.inf).argmin())
 
 

@@ -180,7 +180,7 @@ def _controlled(readings: Readings) -> list[Arm]:
 
 
 def _sizes(readings: Readings) -> list[int]:
-    """Return the paper's sizes, and those that were run besides."""
+    """Return the paper's sizes, and other sizes that were run."""
     return sorted({*COUNTY_LOSSES, *(size for size, _ in readings)})
 
 

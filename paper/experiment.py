@@ -217,7 +217,7 @@ def _one_by_one(
 def _in_processes(
     experiment: Experiment, pending: list[Settings], n_jobs: int, n_threads: int
 ) -> Generator[Finished]:
-    """Do runs in processes; if one fails, those under way are finished before it is told."""
+    """Do runs in processes; if one fails, those under way are finished before its error is told."""
     # Not forked: a forked process inherits the locks of threads that it does not have.
     spawn = multiprocessing.get_context("spawn")
     not_ours = set(multiprocessing.active_children())

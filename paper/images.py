@@ -40,7 +40,7 @@ _DAMAGE = (
     pickle.UnpicklingError, EOFError, ValueError, TypeError, AttributeError, IndexError, KeyError,
     OverflowError, MemoryError,
 )  # fmt: skip
-MOST_SHIFT = 3  # pixels: a tenth of 32
+_MOST_SHIFT = 3  # pixels: a tenth of 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +186,7 @@ def augmented(images: NDArray[np.uint8], rng: np.random.Generator) -> NDArray[np
     True
     """
     n_images, height, width, _ = images.shape
-    up, left = rng.integers(-MOST_SHIFT, MOST_SHIFT + 1, size=(2, n_images))
+    up, left = rng.integers(-_MOST_SHIFT, _MOST_SHIFT + 1, size=(2, n_images))
     rows = np.clip(np.arange(height) + up[:, None], 0, height - 1)
     columns = np.clip(np.arange(width) + left[:, None], 0, width - 1)
     mirrored = rng.random(n_images) < 0.5

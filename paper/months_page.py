@@ -183,12 +183,12 @@ def claims(finished: list[Finished]) -> list[Claim]:
 
 
 def _sizes(readings: Readings) -> list[int]:
-    """Return the paper's sizes, and those that were run besides."""
+    """Return the paper's sizes, and other sizes that were run."""
     return sorted({*MONTH_LOSSES, *(size for size, _ in readings)})
 
 
 def _weights(readings: Readings, size: int) -> list[float]:
-    """Return the paper's singleton weights, and those that were run besides."""
+    """Return the paper's singleton weights, and other weights that were run."""
     run = {arm.singleton_weight for at, arm in readings if at == size and arm != STANDARD}
     return sorted({*SINGLETON_WEIGHTS, *run})
 

@@ -22,7 +22,7 @@ from structent.structure import RandomPartition, catalog, hxe, trivial
 # Inputs of a network.
 Inputs = NDArray[np.float32]
 _PREDICTED_AT_A_TIME = 500
-SMOOTHING = 0.1
+_SMOOTHING = 0.1
 
 
 def image_trial(images: TrialImages, loss_name: str, **how: Any) -> Result:
@@ -258,7 +258,7 @@ def smoothed_labels(n_classes: int) -> FloatArray:
     >>> smoothed_labels(2).round(3).tolist()
     [[0.95, 0.05], [0.05, 0.95]]
     """
-    return (1.0 - SMOOTHING) * np.eye(n_classes) + SMOOTHING / n_classes
+    return (1.0 - _SMOOTHING) * np.eye(n_classes) + _SMOOTHING / n_classes
 
 
 class Measures:

@@ -24,7 +24,7 @@ from structent.inputs import features_and_labels
 from structent.metrics import structured_log_loss
 from structent.structure import LabelGraph, PartitionSampler, RandomPartition, trivial
 
-FEATURES = ("PRCP", "TMAX", "TMIN")
+_FEATURES = ("PRCP", "TMAX", "TMIN")
 _TABLE = "california_daily_2000_2018.parquet"
 _GRAPH = "california_counties_37.json"
 
@@ -180,7 +180,7 @@ def settings_of_trials(
 @cache
 def _rows(data: Path, label: str) -> Rows:
     file = _file(data, _TABLE)
-    table = features_and_labels(file, label, features=FEATURES)
+    table = features_and_labels(file, label, features=_FEATURES)
     wrong = [column.name for column in table.columns if column.kind != "number"]
     if wrong:
         raise StructentError(f"{file} must hold numbers in {', '.join(wrong)}, got other values")

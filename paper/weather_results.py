@@ -133,25 +133,10 @@ def average_difference(
 def best_weight(readings: Readings, size: int, method: str) -> Arm | None:
     """Return the arm of a method with the least mean of the losses that arms are judged by."""
     return min(
-        comparable(readings, size, method),
+        _comparable(readings, size, method),
         key=lambda arm: mean_of(readings[size, arm].judged_by).value,
         default=None,
     )
-
-
-def comparable(readings: Readings, size: int, method: str) -> list[Arm]:
-    """Return the arms of a method with the most trials at a size, by singleton weight.
-
-    Trials differ by more than singleton weights do: a mean over fewer of them is no match.
-    """
-    n_trials = {
-        arm: len(reading.test)
-        for (at, arm), reading in readings.items()
-        if at == size and arm.method == method
-    }
-    most = max(n_trials.values(), default=0)
-    complete = [arm for arm, n in n_trials.items() if n == most]
-    return sorted(complete, key=lambda arm: arm.singleton_weight)
 
 
 def most_trials(readings: Readings) -> int:
@@ -197,7 +182,7 @@ def best_at(
     found: list[str] = []
     n_agree = n_clear = 0
     for size in sizes:
-        arms = comparable(readings, size, named[0].method)
+        arms = _comparable(readings, size, named[0].method)
         of_named = _least(readings, size, [arm for arm in arms if arm in named])
         best = _least(readings, size, arms)
         if best is None or of_named is None:
@@ -269,6 +254,21 @@ def depth_cell(reading: Reading | None) -> str:
         return ""
     least, largest = min(reading.depth.values()), max(reading.depth.values())
     return f"{least}" if least == largest else f"{least} to {largest}"
+
+
+def _comparable(readings: Readings, size: int, method: str) -> list[Arm]:
+    """Return the arms of a method with the most trials at a size, by singleton weight.
+
+    Trials differ by more than singleton weights do: a mean over fewer of them is no match.
+    """
+    n_trials = {
+        arm: len(reading.test)
+        for (at, arm), reading in readings.items()
+        if at == size and arm.method == method
+    }
+    most = max(n_trials.values(), default=0)
+    complete = [arm for arm, n in n_trials.items() if n == most]
+    return sorted(complete, key=lambda arm: arm.singleton_weight)
 
 
 def _by_cell(finished: Iterable[Finished]) -> dict[tuple[int, Arm], dict[int, Result]]:

@@ -176,9 +176,9 @@ class CoarseLabels:
 class Cause:
     """The models that were chosen on images with most rows coarse, fitted again and taken apart.
 
-    The log loss of a class is that of its superclass plus that of the class given the superclass.
-    And of the coarse rows, whose class the model is never told, it can be seen how sure it becomes
-    of one, and how often it is right.
+    The log loss of a class is the log loss of its superclass plus that of the class given the
+    superclass. The model never sees the class of a coarse row: how sure does it become of one, and
+    how often is it right?
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ _STEPS = (
 
 @dataclass(frozen=True)
 class Drawing:
-    """The runs: those of the counties that they are compared with, but for what is averaged."""
+    """The runs: those of the counties that they are compared with, except for what is averaged."""
 
     name: ClassVar[str] = "drawing"
     kept_in: ClassVar[str] = "drawing"
@@ -59,7 +59,7 @@ class Drawing:
     data: Path
 
     def runs(self) -> list[Settings]:
-        """Return every run: in place of a standard one a slower one, of a drawn one an average."""
+        """Return every run: a slower one for each standard one, an average for each drawn one."""
         averaged = {"n_draws": _N_DRAWS}
         other: dict[Arm, Settings] = {
             STANDARD: {"method": _SLOWER.method, "schedule": _HALF_RATE.as_settings()},
