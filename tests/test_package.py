@@ -91,6 +91,12 @@ def test_type_checkers_see_the_names_that_are_there():
     assert seen == set(structent._MODULE_OF.items())
 
 
+def test_the_library_is_tested_without_the_paper_and_the_benchmarks():
+    tests = [path for path in (PROJECT / "tests").rglob("*.py") if path.parent.name != "paper"]
+    imports = re.compile(r"^\s*(?:from|import) (?:paper|benchmarks)\b", re.MULTILINE)
+    assert [path.name for path in tests if imports.search(path.read_text())] == []
+
+
 def test_the_version_is_that_of_the_project():
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
     assert structent.__version__ == project["version"]
@@ -187,3 +193,4 @@ def test_the_wheel_holds_the_types_and_the_graphs(clean_environment):
     assert (package / "py.typed").exists()
     assert (package / "structure" / "data" / "us_states.json").exists()
     assert not list(package.rglob("test_*"))
+    assert not (package.parent / "paper").exists()

@@ -272,7 +272,7 @@ def test_an_interrupt_that_python_would_ignore_breaks_off(structent_command, mon
 
     broken_off, ignored, went_on = [], [], []
     monkeypatch.setattr(sys, "unraisablehook", ignored.append)
-    monkeypatch.setattr("structent.cli._break_off", lambda: broken_off.append(True))
+    monkeypatch.setattr("structent.cli._break_off", lambda _program: broken_off.append(True))
     monkeypatch.setattr("structent.cli.compare.compare_rows", compare_rows)
     structent_command("compare", *ABOUT_MONTHS, *NUMBERS)
     assert (broken_off, went_on) == ([True], [])
@@ -319,6 +319,7 @@ def test_without_a_command_it_shows_what_there_is(structent_command, monkeypatch
         sentence = loaded(name).help.split("\n")[0]
         (line,) = [line for line in (out + err).split("\n") if f"│ {name} " in line]
         assert sentence in line
+    assert "reproduce" not in out + err  # the paper is not in the package: python -m paper
 
 
 @pytest.mark.parametrize("name", ["compare", "structure"])

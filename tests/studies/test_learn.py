@@ -20,7 +20,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from benchmarks.beyond.planted import Planted
 from structent import (
     LabelError,
     RandomPartition,
@@ -37,6 +36,7 @@ from structent.estimators.folds import dealt_folds, grouped_folds
 from structent.studies import LearnedStructure, out_of_fold_confusion
 from structent.studies.learn import structure_of_levels
 from tests.estimators.problems import PLANTS, log_loss, rows_of
+from tests.studies.planted import Planted
 from tests.studies.recording import RecordingClassifier, fits_of
 
 LINEAR = StructuredLogisticRegression(tol=1e-3)

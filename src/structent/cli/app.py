@@ -46,10 +46,6 @@ COMMANDS = {
         "compare", "demo",
         "Does it help to know that months form a circle? On 1,461 days of Seattle's weather.",
     ),
-    "reproduce": _Command(
-        "reproduce", "reproduce",
-        "Run an experiment of the paper, and print our table beside the paper's.",
-    ),
 }  # fmt: skip
 
 
