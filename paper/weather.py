@@ -29,8 +29,8 @@ _TABLE = "california_daily_2000_2018.parquet"
 _GRAPH = "california_counties_37.json"
 
 
-class Rows(NamedTuple):
-    """Rows of the table: their features, (n, 3), and their labels, (n,)."""
+class Examples(NamedTuple):
+    """Rows of a table: their features, (n, 3), and their labels, (n,)."""
 
     features: NDArray[np.floating[Any]]
     labels: NDArray[np.generic]
@@ -40,9 +40,9 @@ class Rows(NamedTuple):
 class Draw:
     """The rows of one trial, drawn without replacement: no row is in two of the three parts."""
 
-    train: Rows
-    validation: Rows
-    test: Rows
+    train: Examples
+    validation: Examples
+    test: Examples
 
 
 def draw(
@@ -71,7 +71,7 @@ def draw(
     rng = np.random.default_rng((trial, n_train))
     drawn = rng.choice(len(rows.labels), size=wanted, replace=False)
     parts = np.split(drawn, [n_test, n_test + n_validation])
-    test, validation, train = (Rows(rows.features[part], rows.labels[part]) for part in parts)
+    test, validation, train = (Examples(rows.features[part], rows.labels[part]) for part in parts)
     return Draw(train, validation, test)
 
 
@@ -178,13 +178,13 @@ def settings_of_trials(
 
 
 @cache
-def _rows(data: Path, label: str) -> Rows:
+def _rows(data: Path, label: str) -> Examples:
     file = _file(data, _TABLE)
     table = features_and_labels(open_table(file, [label, *_FEATURES]), label, features=_FEATURES)
     wrong = [column.name for column in table.columns if column.kind != "number"]
     if wrong:
         raise StructentError(f"{file} must hold numbers in {', '.join(wrong)}, got other values")
-    return Rows(table.features.to_numpy().astype(np.float64), table.labels)
+    return Examples(table.features.to_numpy().astype(np.float64), table.labels)
 
 
 def _file(data: Path, name: str) -> Path:
@@ -196,7 +196,7 @@ def _file(data: Path, name: str) -> Path:
     )
 
 
-def _log_loss(model: StructuredBoostingClassifier, rows: Rows) -> float:
+def _log_loss(model: StructuredBoostingClassifier, rows: Examples) -> float:
     # Of the classes, whatever structure the model was trained with.
     proba = model.predict_proba(rows.features)
     classes = list(model.classes_)

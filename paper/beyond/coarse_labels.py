@@ -40,7 +40,7 @@ from paper.pages import (
     table,
     with_error,
 )
-from paper.weather import Rows, draw
+from paper.weather import Examples, draw
 from structent._typing import IndexArray
 from structent.errors import StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
@@ -262,9 +262,9 @@ def page(asked: Asked) -> Page:
 class _Problem(NamedTuple):
     """Training rows with their classes, validation rows, test rows, and what relates the labels."""
 
-    train: Rows
-    validation: Rows
-    test: Rows
+    train: Examples
+    validation: Examples
+    test: Examples
     structure: RandomPartition
     level: str
 
@@ -286,8 +286,8 @@ def _images(data: Path, size: int, trial: int) -> _Problem:
     # By the images of the slice alone, coarse or not: without it L-BFGS takes hundreds of steps.
     mean, deviation = features.train[own].mean(axis=0), features.train[own].std(axis=0) + 1e-3
 
-    def rows(x: NDArray[np.float32], labels: IndexArray) -> Rows:
-        return Rows((x - mean) / deviation, names[labels])
+    def rows(x: NDArray[np.float32], labels: IndexArray) -> Examples:
+        return Examples((x - mean) / deviation, names[labels])
 
     return _Problem(
         rows(features.train[own], features.train_labels[own]),
@@ -298,25 +298,25 @@ def _images(data: Path, size: int, trial: int) -> _Problem:
     )
 
 
-def _coarsened(problem: _Problem, share: float, trial: int, *, is_used: bool) -> Rows:
+def _coarsened(problem: _Problem, share: float, trial: int, *, is_used: bool) -> Examples:
     """Return the training rows, of which a share is known by its block alone or left out."""
     features, labels = problem.train
     n_coarse = round(share * len(labels))
     shuffled = np.random.default_rng(trial).permutation(len(labels))
     coarse, fine = np.split(shuffled, [n_coarse])
     if not is_used:
-        return Rows(features[fine], labels[fine])
+        return Examples(features[fine], labels[fine])
     # Of the rotations of the circle the first: the quarters of the calendar.
     partition = problem.structure.levels[problem.level][0]
     mixed = mixed_labels(labels)
     for row in coarse:
         block = partition.names[partition.block_of[problem.structure.encode([labels[row]])[0]]]
         mixed[row] = f"{problem.level}:{block}"
-    return Rows(features, mixed)
+    return Examples(features, mixed)
 
 
 def _boosted(
-    train: Rows, problem: _Problem, trial: int, n_threads: int
+    train: Examples, problem: _Problem, trial: int, n_threads: int
 ) -> Iterator[tuple[float, Any]]:
     for depth in _DEPTHS:
         model = StructuredBoostingClassifier(
@@ -326,7 +326,7 @@ def _boosted(
         yield depth, model.fit(*train, eval_set=tuple(problem.validation))
 
 
-def _linear(train: Rows, problem: _Problem, trial: int, n_threads: int) -> Iterator[Any]:  # noqa: ARG001  BLAS has its own
+def _linear(train: Examples, problem: _Problem, trial: int, n_threads: int) -> Iterator[Any]:  # noqa: ARG001  BLAS has its own
     for strength in _STRENGTHS:
         model = StructuredLogisticRegression(problem.structure, C=strength, allow_blocks=True)
         with warnings.catch_warnings():
@@ -334,12 +334,12 @@ def _linear(train: Rows, problem: _Problem, trial: int, n_threads: int) -> Itera
             yield strength, model.fit(*train)
 
 
-def _log_loss(model: Any, rows: Rows, structure: RandomPartition) -> float:
+def _log_loss(model: Any, rows: Examples, structure: RandomPartition) -> float:
     proba = model.predict_proba(rows.features)
     return round(block_log_loss(rows.labels, proba, structure, classes=model.classes_), 6)
 
 
-def _temperature(model: Any, rows: Rows) -> float:
+def _temperature(model: Any, rows: Examples) -> float:
     """Return what to divide the logits by for the best log loss."""
     logits = model.predict_log_proba(rows.features)
     column_of = {label: column for column, label in enumerate(model.classes_.tolist())}
@@ -368,11 +368,13 @@ def _scores(model: Any, problem: _Problem) -> Result:
     return {name: round(value, 6) for name, value in found.items()}
 
 
-def _rows(rows: Rows, kept: NDArray[np.bool_]) -> Rows:
-    return Rows(rows.features[kept], rows.labels[kept])
+def _rows(rows: Examples, kept: NDArray[np.bool_]) -> Examples:
+    return Examples(rows.features[kept], rows.labels[kept])
 
 
-def _within(model: StructuredLogisticRegression, rows: Rows, problem: _Problem) -> dict[str, float]:
+def _within(
+    model: StructuredLogisticRegression, rows: Examples, problem: _Problem
+) -> dict[str, float]:
     """Return log losses of superclass and of class given superclass, and the latter's top class."""
     structure = problem.structure
     column_of = {label: column for column, label in enumerate(model.classes_.tolist())}

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from paper.beyond import Asked
 from paper.experiment import Experiment, Finished, Result, Settings
 from paper.pages import Mean, Page, difference_of, mean_of, table, with_error
-from paper.weather import Draw, Rows, county_graph, draw
+from paper.weather import Draw, Examples, county_graph, draw
 from structent import (
     Partition,
     PartitionSampler,
@@ -174,7 +174,7 @@ def _rows(data: Path, label: str, size: int, trial: int) -> Draw:
     return draw(data, label, n_train=size, n_validation=_N_VALIDATION, n_test=_N_TEST, trial=trial)
 
 
-def _pairs(months: Rows, places: Rows) -> NDArray[np.object_]:
+def _pairs(months: Examples, places: Examples) -> NDArray[np.object_]:
     pairs = zip(months.labels.tolist(), places.labels.tolist(), strict=True)
     return np.fromiter(pairs, dtype=object, count=len(months.labels))
 

@@ -10,7 +10,7 @@ from sklearn.metrics import log_loss
 from paper.weather import (
     SCHEDULES,
     Draw,
-    Rows,
+    Examples,
     Schedule,
     boosted_trial,
     county_graph,
@@ -193,7 +193,7 @@ def test_the_same_seed_gives_the_same_result_and_another_seed_another(rows, resu
 
 
 def test_test_rows_choose_nothing(rows, result):
-    turned = Rows(rows.test.features, np.roll(rows.test.labels, 1))
+    turned = Examples(rows.test.features, np.roll(rows.test.labels, 1))
     other = boosted_trial(
         Draw(rows.train, rows.validation, turned), YEAR, SCHEDULE, seed=5, n_threads=1
     )
