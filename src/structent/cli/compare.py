@@ -87,7 +87,7 @@ def compare(  # noqa: PLR0913  a command has many options
 
 
 def _checked_budget(minutes: float) -> float:
-    if not minutes > 0:  # nor is NaN
+    if not minutes > 0:  # NaN is not above 0 either
         raise StructentError(f"--budget must be a number of minutes above 0, got {minutes:g}")
     return minutes
 
