@@ -104,7 +104,7 @@ def demo(
 
 
 def _checked_budget(minutes: float) -> float:
-    if not minutes > 0:  # nor is NaN
+    if not minutes > 0:  # NaN is not above 0 either
         raise StructentError(f"--budget must be a number of minutes above 0, got {minutes:g}")
     return minutes
 

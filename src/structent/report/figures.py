@@ -254,7 +254,7 @@ def page_figure(
     Parameters
     ----------
     name
-        Unlike that of any other figure of the page.
+        A name that no other figure of the page has.
     draw
         Draws into axes.
     size

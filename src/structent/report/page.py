@@ -190,7 +190,7 @@ def facts(
 
 
 def levels_table(comparison: Comparison | StructureTest) -> Table | None:
-    """Return the partitions of the structure, level by level; those of a sampler change."""
+    """Return the partitions of the structure, level by level; None for a sampler."""
     structure = comparison.structure
     if not isinstance(structure, RandomPartition):
         return None

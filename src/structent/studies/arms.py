@@ -16,7 +16,7 @@ from structent.studies.comparison import METRICS, Plan, scored_structure
 from structent.studies.fitting import Rows
 from structent.studies.learn import LearnedStructure
 
-# One part in so many of the training rows decides when to stop, and which weights are best.
+# One of seven parts of the training rows decides when to stop, and which weights are best.
 _VALIDATION_PARTS = 7
 
 # What a comparison may ask about: a structure, or one to be learned in every fold.

@@ -113,8 +113,8 @@ def compare(  # noqa: PLR0913  a question has many sides
         Folds of the cross-validation, its repeats with other folds, and scrambled copies in each
         fold.
     budget
-        The seconds it may take. A probe is timed first; repeats, copies, candidates, folds and at
-        last rows are left out as need be, and the plan says so.
+        The seconds it may take. A probe is timed first; where time is short, repeats, copies,
+        candidates, folds and finally rows are left out, and the plan says so.
     learning_curve
         Whether to train on smaller parts of the rows, too.
     allow_blocks
@@ -200,7 +200,7 @@ def _checked_plan(n_folds: int, n_repeats: int, n_copies: int, n_learning: int, 
 
 def _check_budget(budget: float) -> None:
     is_number = isinstance(budget, int | float | np.number) and not isinstance(budget, bool)
-    if not is_number or not budget > 0:  # nor is NaN
+    if not is_number or not budget > 0:  # NaN is not above 0 either
         raise StructentError(f"budget must be a number of seconds above 0, got {budget!r}")
 
 
@@ -243,7 +243,7 @@ def seconds_needed(plan: Plan, seconds_a_fit: float, n_jobs: int) -> float:
 
 
 def seconds_of_rows(n_rows: int, *, probed_rows: int, probed_seconds: float) -> float:
-    """Return how long a fit takes on so many rows, given how long it took on fewer."""
+    """Return how long a fit takes on a number of rows, given how long it took on fewer."""
     return float(probed_seconds * (n_rows / probed_rows) ** _GROWTH)
 
 
@@ -281,7 +281,7 @@ def affordable(
 
 
 def _shorter(plan: Plan) -> list[Callable[[Plan], Plan]]:
-    """Return the steps by which a plan gets shorter, those that change it."""
+    """Return the steps that shorten a plan, in their order."""
     steps: list[Callable[[Plan], Plan]] = []
     if plan.n_repeats > 1:
         cut = f"{_repeats(1)} instead of {plan.n_repeats}"

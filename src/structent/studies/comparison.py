@@ -37,7 +37,7 @@ class Comparison:
     task, plan
         What was compared, and how much was done.
     structure
-        The structure that was asked about; if it is learned in every fold, that of all rows.
+        The structure that was asked about; if it is learned in every fold, the one of all rows.
     levels
         Its levels, coarsest first, the classes last.
     scores
@@ -213,7 +213,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class ArmScores:
-    """The scores of one arm; those of scrambled copies are averaged.
+    """The scores of one arm; scores of scrambled copies are averaged.
 
     Attributes
     ----------
@@ -309,7 +309,7 @@ def shown_folds(n_folds: int, n_repeats: int) -> str:
 
 
 def scored_structure(structure: Structure) -> RandomPartition:
-    """Return a structure with levels to score: a sampler has only its classes for good."""
+    """Return a structure with levels to score: only the classes of a sampler stay the same."""
     return structure if isinstance(structure, RandomPartition) else trivial(structure.classes)
 
 

@@ -33,8 +33,8 @@ class StructureTest:
     level
         The level of significance that was asked for.
     orbit_size
-        How many different structures scrambling can give, this one among them; None if there are
-        too many to be listed.
+        How many different structures scrambling can give, this one included; None if there are too
+        many to be listed.
     losses, losses_without
         The log loss in each fold with the structure, and with none, (folds,).
     null_losses
@@ -96,7 +96,7 @@ class StructureTest:
 
     @property
     def effect(self) -> float:
-        """The mean loss of the copies minus that of the structure: above 0 it is better."""
+        """The mean loss of the copies minus the structure's: above 0 the structure is better."""
         return -self.against_scrambled.mean
 
     @property
@@ -256,8 +256,8 @@ class PartitionGain:
     weight
         Its weight in the structure.
     difference
-        The log loss of the structure minus that of the structure without it, paired over the folds:
-        below 0 it helps.
+        The log loss with the partition minus the log loss without it, paired over the folds: below
+        0 it helps.
     """
 
     level: str
@@ -299,10 +299,10 @@ def p_value_of(as_good: Iterable[bool], *, stop_after: int | None = None) -> PVa
 
     .. math:: p = \frac{1 + b}{1 + m}
 
-    for b of m copies as good or better, those of equal loss among them: the structure itself is one
-    of the ``1 + m`` among which it would stand anywhere by chance. With ``stop_after`` = h the
-    copies are looked at one by one until h of them are as good (Besag and Clifford, 1991). If that
-    happens at the l-th copy,
+    for b of m copies as good or better, copies of equal loss among them: the structure itself is
+    one of the ``1 + m``, and without meaning it would take any place among them by chance. With
+    ``stop_after`` = h the copies are looked at one by one until h of them are as good (Besag and
+    Clifford, 1991). If that happens at the l-th copy,
 
     .. math:: p = \frac{h}{l}
 

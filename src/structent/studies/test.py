@@ -72,8 +72,8 @@ def structure_test(  # noqa: PLR0913  a question has many sides
     r"""Return whether a structure helps more than the same structure with its classes scrambled.
 
     The paper's Experiment 1B as a permutation test. A scrambled copy has the same blocks, sizes and
-    weights, and no meaning. If the structure had none either, its cross-validated log loss would
-    stand anywhere among those of its copies:
+    weights, and no meaning. If the structure had no meaning either, its cross-validated log loss
+    would be a random one among the losses of its copies:
 
     .. math:: p = \frac{1 + \#\{\text{copies as good or better}\}}{1 + \#\{\text{copies drawn}\}}
 
@@ -308,7 +308,7 @@ def _scoring(  # noqa: PLR0913, PLR0917  all that structure_test and partition_g
         kept = _KeptLosses(path, "a function")
         return _Scoring(estimator, n_folds, None, workers, kept, kept.read())
     if estimator is None:
-        # Larger steps than those of compare: there are hundreds of models to train.
+        # Larger steps than in compare: there are hundreds of models to train.
         estimator = StructuredBoostingClassifier(
             learning_rate=0.3, early_stopping_rounds=10, n_jobs=1
         )
@@ -429,7 +429,7 @@ class _CrossValidated:
 
 
 def _checked_losses(fit_and_score: FitAndScore, structure: Any, n_folds: int) -> FloatArray:
-    """Return the losses of a structure, (folds,): finite, and those of whole cross-validations."""
+    """Return the losses of a structure, (folds,): finite, and of whole cross-validations."""
     try:
         losses = np.atleast_1d(np.array(fit_and_score(structure), dtype=np.float64))
     except TypeError as error:
