@@ -13,8 +13,10 @@ from structent import (
     StructentError,
     StructuredBoostingClassifier,
     StructuredLogisticRegression,
+    circular,
     compare,
     learn_structure,
+    ordinal,
     structure_test,
 )
 from structent.estimators import boosting, classes, columns
@@ -241,4 +243,14 @@ def test_a_structure_that_cannot_be_scrambled_is_refused():
             raise NotImplementedError
 
     with pytest.raises(StructentError, match="a structure that can be scrambled"):
-        asked_structure(Sampler())
+        asked_structure(Sampler(), LABELS)
+
+
+def test_a_short_form_asks_about_the_structure_that_it_names():
+    X, y = NUMBERS[:, :2], np.tile([1, 2, 3, 4, 5, 6], 25)
+    given = compare(X, y, circular([1, 2, 3, 4, 5, 6], width=2), estimator=TREES, **SMALL)
+    named = compare(X, y, "circular:width=2", estimator=TREES, **SMALL)
+    assert named.structure == given.structure
+    assert named.against_none.per_fold.tolist() == given.against_none.per_fold.tolist()
+    tested = structure_test(X, y, "ordinal", estimator=TREES, n_permutations=3, **SMALL)
+    assert tested.structure == ordinal([1, 2, 3, 4, 5, 6])

@@ -63,7 +63,7 @@ _LEARNED = (
 def compare(  # noqa: PLR0913  a question has many sides
     X: Any,
     y: Any,
-    structure: Asked,
+    structure: Asked | str,
     *,
     estimator: Any = None,
     groups: Any = None,
@@ -91,7 +91,8 @@ def compare(  # noqa: PLR0913  a question has many sides
     X, y
         A table or array, (n, columns), and the label of each row, (n,).
     structure
-        A random partition, spanning-tree partitions, or a
+        A random partition, spanning-tree partitions, a short form of the command line
+        ("circular:width=3", "ordinal"), which is built from the labels, or a
         :class:`~structent.studies.LearnedStructure`, which is learned in every fold from its
         training rows alone; scrambled copies are then copies of the structure learned there.
     estimator
@@ -139,7 +140,7 @@ def compare(  # noqa: PLR0913  a question has many sides
         raise StructentError(f"metric must be 'log loss' or 'accuracy', got {metric!r}")
     seed, workers = drawn_seed(random_state), checked_n_jobs(n_jobs)
     model = _checked_estimator(estimator, seed, allow_blocks=allow_blocks)
-    asked, given = _checked_question(structure, allow_blocks=allow_blocks)
+    asked, given = _checked_question(structure, y, allow_blocks=allow_blocks)
     rows = checked_rows(X, y, given, estimator=model, groups=groups, allow_blocks=allow_blocks)
     n_learning = asked.n_folds if isinstance(asked, LearnedStructure) else 0
     whole = _checked_plan(n_folds, n_repeats, n_copies, n_learning, rows)
@@ -178,10 +179,12 @@ def _checked_estimator(estimator: Any, seed: int, *, allow_blocks: bool) -> Any:
     return model.set_params(allow_blocks=True) if allow_blocks else model
 
 
-def _checked_question(structure: Any, *, allow_blocks: bool) -> tuple[Asked, Structure | None]:
+def _checked_question(
+    structure: Any, y: Any, *, allow_blocks: bool
+) -> tuple[Asked, Structure | None]:
     """Return what is asked about, and the structure that is given: None if it is to be learned."""
     if not isinstance(structure, LearnedStructure):
-        asked = asked_structure(structure)
+        asked = asked_structure(structure, y, allow_blocks=allow_blocks)
         return asked, asked
     if allow_blocks:
         raise StructentError(

@@ -21,7 +21,9 @@ from structent.estimators.classes import (
     CodedLabels,
     Labels,
     checked_labels,
+    given_structure,
 )
+from structent.estimators.columns import rows_at
 from structent.estimators.folds import dealt_folds, grouped_folds
 from structent.estimators.linear import StructuredLogisticRegression
 from structent.structure.labels import as_classes, class_indices
@@ -83,7 +85,7 @@ class Rows:
         """Return some of the rows, by their places."""
         return replace(
             self,
-            features=_rows_of(self.features, kept),
+            features=rows_at(self.features, kept),
             labels=self.labels[kept],
             coded=self.coded[kept],
             groups=None if self.groups is None else self.groups[kept],
@@ -170,16 +172,13 @@ def _checked_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:
     return checked
 
 
-def _rows_of(features: Any, kept: IndexArray) -> Any:
-    if hasattr(features, "iloc"):
-        return features.iloc[kept]
-    if isinstance(features, list | tuple):
-        return [features[place] for place in kept]
-    return features[kept]
+def asked_structure(structure: Any, y: Any, *, allow_blocks: bool = False) -> Structure:
+    """Return the structure that a study is asked about: one that can be scrambled.
 
-
-def asked_structure(structure: Any) -> Structure:
-    """Return the structure that a study is asked about: one that can be scrambled."""
+    A short form, such as "circular:width=3", is built from the labels.
+    """
+    if isinstance(structure, str):
+        structure = given_structure(structure, checked_labels(y), allow_blocks=allow_blocks)
     checked = checked_structure(structure)
     if not hasattr(checked, "scramble"):
         raise StructentError(

@@ -55,7 +55,7 @@ FitAndScore: TypeAlias = Callable[[Any], Any]
 def structure_test(  # noqa: PLR0913  a question has many sides
     X: Any,
     y: Any,
-    structure: Structure,
+    structure: Structure | str,
     *,
     estimator: Any = None,
     groups: Any = None,
@@ -94,8 +94,9 @@ def structure_test(  # noqa: PLR0913  a question has many sides
         A table or array, (n, columns), and the label of each row, (n,); None if a function gives
         the losses.
     structure
-        A random partition or a sampler of structent, products and mixes among them; of
-        spanning-tree partitions the graph is scrambled.
+        A random partition or a sampler of structent, products and mixes among them, or a short form
+        of the command line ("circular:width=3"), which is built from the labels. Of spanning-tree
+        partitions the graph is scrambled.
     estimator
         A classifier with the parameter ``structure``, or a pipeline with one; its ``weights`` are
         the same for all structures. :class:`StructuredBoostingClassifier` with a learning rate of
@@ -141,7 +142,7 @@ def structure_test(  # noqa: PLR0913  a question has many sides
     (0.05, 'helps')
     """
     start, seed = perf_counter(), drawn_seed(random_state)
-    asked = checked_scrambled(asked_structure(structure))
+    asked = checked_scrambled(asked_structure(structure, y))
     _check_question(n_permutations, level, stop_after)
     scoring = _scoring(
         X, y, asked, estimator, groups, seed, n_jobs, n_folds, n_repeats,
@@ -162,7 +163,7 @@ def structure_test(  # noqa: PLR0913  a question has many sides
 def partition_gains(  # noqa: PLR0913  a question has many sides
     X: Any,
     y: Any,
-    structure: Structure,
+    structure: Structure | str,
     *,
     estimator: Any = None,
     groups: Any = None,
@@ -195,7 +196,7 @@ def partition_gains(  # noqa: PLR0913  a question has many sides
     >>> [(gain.name, round(gain.difference.mean, 3)) for gain in gains]
     [('width 2: 0+1, 2+3', -0.167), ('width 2: 0+3, 1+2', -0.167), ('width 2: all', -0.5)]
     """
-    asked = asked_structure(structure)
+    asked = asked_structure(structure, y)
     if not isinstance(asked, RandomPartition):
         raise StructentError(
             "structure must be a RandomPartition, whose partitions can be left out one by one, got "
