@@ -287,6 +287,7 @@ def test_a_finished_run_has_its_time_day_and_machine(tmp_path, kept):
 # Processes
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_with_their_share_of_the_threads(tmp_path, kept, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
@@ -306,6 +307,7 @@ def test_processes_give_the_same_with_their_share_of_the_threads(tmp_path, kept,
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
+@pytest.mark.slow
 def test_processes_end_with_the_one_that_started_them(tmp_path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
@@ -340,6 +342,7 @@ def test_a_run_that_fails_loses_only_itself(tmp_path, kept):
     assert values(kept) == {0: 0, 1: 1, 2: 4, 3: 9}
 
 
+@pytest.mark.slow
 def test_what_is_under_way_beside_a_run_that_fails_is_kept(tmp_path, kept):
     tiny = Tiny(tmp_path, partial(fail_first, tmp_path))
     with pytest.raises(StructentError, match="run 0 fails"):
@@ -349,12 +352,14 @@ def test_what_is_under_way_beside_a_run_that_fails_is_kept(tmp_path, kept):
     assert multiprocessing.active_children() == []
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_is_told(tmp_path, kept):
     with pytest.raises(RuntimeError, match="terminated abruptly"):
         do_runs(Tiny(tmp_path, end_process), kept, n_jobs=2, on_progress=no_progress)
     assert kept.finished() == []
 
 
+@pytest.mark.slow
 @pytest.mark.requires("polars")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_ctrl_c_leaves_what_is_finished_and_no_process(tmp_path, kept, n_jobs, monkeypatch):
@@ -369,6 +374,7 @@ def test_ctrl_c_leaves_what_is_finished_and_no_process(tmp_path, kept, n_jobs, m
     assert os.environ["OMP_NUM_THREADS"] == "7"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_an_interrupt_while_a_run_is_written_down_leaves_no_process(tmp_path, kept, n_jobs):
     not_ours = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(LONG,))

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from paper import features as features_module
 from paper import networks as module
-from paper.features import KeptFeatures
-from tests.paper.made_up_images import write_backbone
+from paper.features import KeptFeatures, cifar100_features, fresh_cifar100_features
+from tests.paper.made_up_images import arrays, write_backbone, write_npz
 
 # More than are computed at a time.
 IMAGES = np.random.default_rng(0).integers(0, 256, (70, 32, 32, 3), dtype=np.uint8)
@@ -112,3 +113,28 @@ def test_computing_that_is_broken_off_leaves_nothing_that_is_read(features):
         features.keep("some", broken_off)
     with pytest.raises(FileNotFoundError):
         features.read("some")
+
+
+def test_questions_share_the_features_of_the_first_images_and_fresh_ones_follow(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    for name, value in {"_N_TRAIN": 30, "_N_TEST": 25, "_IN_A_FILE": 20, "_PIXELS": 48}.items():
+        monkeypatch.setattr(features_module, name, value)
+    (tmp_path / "weights").mkdir()
+    backbone = write_backbone(tmp_path / "weights" / "mobilenet_v2_imagenet.keras")
+    write_npz(tmp_path / "cifar100.npz")
+
+    first, fresh = cifar100_features(tmp_path), fresh_cifar100_features(tmp_path)
+    given = arrays()
+    network = KeptFeatures(tmp_path / "other", str(backbone), 48)
+    network.keep("train", lambda: given["x_train"])
+    network.keep("test", lambda: given["x_test"])
+    train, test = network.read("train"), network.read("test")
+    assert first.train == pytest.approx(train[:30], abs=1e-6)
+    assert first.test == pytest.approx(test[:25], abs=1e-6)
+    assert fresh.train == pytest.approx(train[30:60], abs=1e-6)
+    assert fresh.test == pytest.approx(train[60:85], abs=1e-6)
+    assert fresh.test_labels.tolist() == given["y_train"][60:85].tolist()
+    # Two files for each of the four parts.
+    assert len(list((tmp_path / "home" / "structent").iterdir())) == 8

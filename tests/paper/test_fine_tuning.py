@@ -79,6 +79,7 @@ def test_a_run_again_gives_the_same(data, backbone):
     assert experiment.run(settings, 1) == experiment.run(settings, 1)
 
 
+@pytest.mark.slow
 def test_resnet50_is_run(data, monkeypatch):
     real = keras.applications.ResNet50
     monkeypatch.setattr(

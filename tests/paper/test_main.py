@@ -279,6 +279,7 @@ def test_a_wrong_line_in_the_results_is_told(paper_command, weather, tmp_path):
 # Breaking off
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", sorted({1, min(2, available_threads())}))
 def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(
     paper_command, weather, tmp_path, jobs

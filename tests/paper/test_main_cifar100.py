@@ -64,6 +64,7 @@ def assert_page(folder, name, text):
 # What it does
 
 
+@pytest.mark.slow
 def test_1a_is_run_and_1b_goes_on_from_its_lines(cifar100, data, tmp_path):
     code, text, err = cifar100("1A", "--data", data)
     assert code == 0, err
@@ -92,6 +93,7 @@ def test_1c_is_run_on_the_original_files_and_not_again(cifar100, backbone, tmp_p
     assert finished(tmp_path) == lines
 
 
+@pytest.mark.slow
 def test_the_original_files_give_what_the_npz_file_gives(cifar100, data, backbone, tmp_path):
     results = []
     for copy in (data, write_pickles(tmp_path / "cifar-100-python")):
@@ -102,6 +104,7 @@ def test_the_original_files_give_what_the_npz_file_gives(cifar100, data, backbon
     assert results[0] == results[1]
 
 
+@pytest.mark.slow
 def test_1d_is_run_and_keeps_its_features(cifar100, data, backbone, tmp_path):
     cache = tmp_path / "cache"
     given = ["--data", data, "--backbone", backbone, "--cache", cache]
@@ -113,6 +116,7 @@ def test_1d_is_run_and_keeps_its_features(cifar100, data, backbone, tmp_path):
     assert sorted(np.load(file).shape for file in cache.iterdir()) == [(20, 6)] * 3 + [(40, 6)] * 4
 
 
+@pytest.mark.slow
 def test_without_a_folder_features_are_kept_in_the_users_cache(
     cifar100, data, backbone, tmp_path, monkeypatch
 ):
@@ -121,6 +125,7 @@ def test_without_a_folder_features_are_kept_in_the_users_cache(
     assert len(list((tmp_path / "home" / "structent").iterdir())) == 7
 
 
+@pytest.mark.slow
 def test_two_processes_give_what_one_gives(cifar100, data, backbone, tmp_path, monkeypatch):
     monkeypatch.setattr("paper.__main__.available_threads", lambda: 2)
     results = []

@@ -195,6 +195,7 @@ def results(data):
     }
 
 
+@pytest.mark.slow
 def test_every_loss_runs_and_gives_every_measure_after_every_epoch(results):
     assert set(results) == {"standard", "structured", "scrambled", *OTHER_LOSSES}
     for result in results.values():
@@ -205,12 +206,14 @@ def test_every_loss_runs_and_gives_every_measure_after_every_epoch(results):
             assert np.shape(list(result[part].values())) == (6, 2)
 
 
+@pytest.mark.slow
 def test_losses_give_results_of_their_own(results):
     trajectories = {tuple(result["test"]["cross-entropy"]) for result in results.values()}
 
     assert len(trajectories) == len(results)
 
 
+@pytest.mark.slow
 def test_an_experiment_again_gives_the_same(data, results):
     experiment = SmallNetwork(data, "smoke", "1B")
     again, other_trial = (
