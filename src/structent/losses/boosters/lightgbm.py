@@ -118,7 +118,7 @@ def structured_metric(
     --------
     >>> import numpy as np, lightgbm
     >>> from structent import trivial
-    >>> data = lightgbm.Dataset(np.zeros((2, 1)), label=[0, 1]).construct()
+    >>> data = lightgbm.Dataset(np.zeros((2, 1)), label=[0, 1], params={"verbose": -1}).construct()
     >>> structured_metric(trivial(["a", "b"]))(np.zeros((2, 2)), data)
     ('structured-log-loss', 0.6931471805599453, False)
     """
