@@ -167,6 +167,7 @@ def run_clean(python: Path, *command: str):
     )
 
 
+@pytest.mark.slow
 def test_the_wheel_works_in_a_clean_environment(clean_environment):
     python, install_command_line = clean_environment
     code = (
@@ -187,6 +188,7 @@ def test_the_wheel_works_in_a_clean_environment(clean_environment):
     assert "The report: structent-demo.html" in demo.stdout
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_types_and_the_graphs(clean_environment):
     python, _ = clean_environment
     (package,) = python.parent.parent.glob("lib/python*/site-packages/structent")

@@ -79,12 +79,21 @@ def test_a_comparison_tells_its_folds_from_its_repeats(monkeypatch, capsys):
     plants = {"oak": ("tree",), "ash": ("tree",), "rose": ("flower",), "lily": ("flower",)}
     output = Output(as_json=False, quiet=False)
     twice = made_comparison(hierarchy(plants), n_folds=10)  # 5 folds, and 5 others
-    output.result(shown(twice, save=None, report=None), {})
+    output.result(shown(twice, data="t.csv", target="plant", save=None, report=None), {})
     out = capsys.readouterr().out
     assert "; 5 folds x 2 repeats\n" in out
     assert "of the 10 splits." in out
     assert "10 folds" not in out
-    output.result(shown(made_comparison(hierarchy(plants), n_folds=5), save=None, report=None), {})
+    output.result(
+        shown(
+            made_comparison(hierarchy(plants), n_folds=5),
+            data="t.csv",
+            target="plant",
+            save=None,
+            report=None,
+        ),
+        {},
+    )
     assert "; 5 folds\n" in capsys.readouterr().out
 
 

@@ -16,6 +16,7 @@ from structent.losses.torch.operator import (
 from structent.structure import catalog
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.requires("torch"),
     # torch's own, from the code that its compiler runs at import
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),

@@ -2,10 +2,8 @@
 
 import importlib.util
 import sys
-from pathlib import Path
 
 import pytest
-from tests.losses.test_keras import OLD_CONVERSION
 
 from paper.__main__ import main
 from paper.images import read_images
@@ -24,13 +22,6 @@ if any(importlib.util.find_spec(package) is None for package in ("keras", "torch
             "training",
         )
     ]
-
-
-def pytest_collection_modifyitems(items):
-    """Let Keras convert to NumPy as it does, in the tests of this folder."""
-    for item in items:
-        if item.path.parent == Path(__file__).parent:
-            item.add_marker(pytest.mark.filterwarnings(OLD_CONVERSION))
 
 
 @pytest.fixture(autouse=True)

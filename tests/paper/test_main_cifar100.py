@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from tests.losses.test_keras import OLD_CONVERSION
 
 from tests.paper.made_up_images import (
     arrays,
@@ -15,7 +14,6 @@ from tests.paper.made_up_images import (
 pytestmark = [
     pytest.mark.requires("keras"),
     pytest.mark.requires("torch"),
-    pytest.mark.filterwarnings(OLD_CONVERSION),
 ]
 OTHERS = {
     *("label smoothing", "hierarchical .1", "hierarchical .3", "hierarchical .5"),

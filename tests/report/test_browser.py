@@ -10,7 +10,11 @@ from tests.plots.contrast import contrast
 from tests.report.test_page import HOSTILE, SECTIONS
 from tests.studies.made import made_comparison
 
-pytestmark = [pytest.mark.requires("chromium"), pytest.mark.requires("selenium")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.requires("chromium"),
+    pytest.mark.requires("selenium"),
+]
 
 STRUCTURES = {
     "months": catalog.months(),

@@ -22,6 +22,7 @@ def test_by_default_nothing_is_shown(capsys):
 @pytest.mark.requires("rich")
 def test_a_bar_is_shown_on_a_terminal(capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")  # none here would be a terminal without bars
     with telling(True) as tell:
         tell("folds", 3, 10)
     assert "folds" in capsys.readouterr().out
