@@ -5,7 +5,7 @@ export NO_MKDOCS_2_WARNING := 1
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: test test-all check demo bench structureboost docs format clean
+.PHONY: test test-all check demo paper bench structureboost docs format clean
 
 # A file's tests stay in one process, because they share what they set up.
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
@@ -29,6 +29,10 @@ docs: $(INSTALLED)
 demo: $(INSTALLED)
 	$(BIN)/structent demo
 
+# The paper's experiments and questions beyond it: make paper ARGS="months --data ../shared/data".
+paper: $(INSTALLED)
+	$(BIN)/python -m paper $(ARGS)
+
 bench: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --group bench
 	$(BIN)/python -m benchmarks $(ARGS)
@@ -41,7 +45,7 @@ structureboost: $(INSTALLED)
 	$(PEER)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
 		structureboost polars
 	$(PEER)/bin/python benchmarks/structureboost_months.py --data $(DATA)
-	$(BIN)/python -m benchmarks.structureboost_table
+	$(BIN)/python -m paper structureboost --out docs/results
 
 format: $(INSTALLED)
 	$(BIN)/ruff format .

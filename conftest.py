@@ -3,15 +3,14 @@
 import importlib.util
 
 _FRAMEWORKS = ("torch", "keras", "jax", "xgboost", "lightgbm")
-# The pages of the experiments on images are made without Keras.
+# Pages of results are made without Keras, but for that of a network which is trained longer.
 _TRAIN_NETWORKS = (
-    "features", "fine_tuning", "image_trial", "last_layer", "layout", "measures", "networks",
-    "paired_trial", "small_network", "training", "training_loss",
+    "fine_tuning", "last_layer", "networks", "small_network", "training", "beyond/longer_training",
 )  # fmt: skip
 _NEEDS = (
     *((name, f"src/structent/losses/**/{name}*") for name in _FRAMEWORKS),
     *((name, f"tests/losses/**/*{name}*") for name in _FRAMEWORKS),
-    *(("keras", f"src/structent/experiments/cifar100/{name}.py") for name in _TRAIN_NETWORKS),
+    *(("keras", f"paper/{name}.py") for name in _TRAIN_NETWORKS),
     ("sklearn", "src/structent/estimators*"),
     ("sklearn", "tests/estimators*"),
     ("sklearn", "src/structent/studies*"),

@@ -23,7 +23,7 @@ from structent import (
 from structent.losses.jax import (
     partition_arrays,
     structured_cross_entropy,
-    structured_cross_entropy_with_targets,
+    structured_cross_entropy_with_distributions,
 )
 from structent.structure.catalog import california_counties, cifar100, months
 
@@ -42,7 +42,7 @@ def rows() -> Iterator[tuple[str, str, str, str]]:
     yield _labels("(1024, 12), months", 1024, months())
     yield _labels("(256, 100), ordinal, 100 partitions", 256, ordinal(range(100)))
     yield _drawn("(1024, 58), counties, a new partition at every call, draw included", 1024)
-    yield _targets("(256, 10000), taxonomy, distributions as targets", 256, wide)
+    yield _distributions("(256, 10000), taxonomy, distributions as targets", 256, wide)
 
 
 def _labels(case: str, n: int, structure: RandomPartition, target: str = "") -> tuple[str, ...]:
@@ -76,12 +76,12 @@ def _drawn(case: str, n: int) -> tuple[str, ...]:
     )
 
 
-def _targets(case: str, n: int, structure: RandomPartition) -> tuple[str, ...]:
+def _distributions(case: str, n: int, structure: RandomPartition) -> tuple[str, ...]:
     logits = _logits(n, structure.n_classes)
-    targets = jax.nn.softmax(-logits)
-    ours = _step(lambda z, p: structured_cross_entropy_with_targets(z, p, structure))
+    distributions = jax.nn.softmax(-logits)
+    ours = _step(lambda z, p: structured_cross_entropy_with_distributions(z, p, structure))
     optaxs = _step(optax.softmax_cross_entropy)
-    return _row(case, lambda: ours(logits, targets), lambda: optaxs(logits, targets))
+    return _row(case, lambda: ours(logits, distributions), lambda: optaxs(logits, distributions))
 
 
 def _step(loss: Callable[..., jax.Array]) -> Callable[..., Any]:

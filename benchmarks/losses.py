@@ -16,8 +16,8 @@ from structent import PartitionSampler, RandomPartition, SpanningTreePartitions
 from structent.kernels.layout import Layout
 from structent.losses.keras import StructuredCrossEntropy as KerasStructuredCrossEntropy
 from structent.losses.torch import StructuredCrossEntropy, structured_cross_entropy
-from structent.losses.torch.portable import TensorLayout
-from structent.losses.torch.rows import portable_rows_of_labels
+from structent.losses.torch.dispatch import portable_losses_of_labels
+from structent.losses.torch.formulas import TensorLayout
 from structent.structure.catalog import california_counties, cifar100, months
 
 TITLE = "The loss in PyTorch, forward and backward"
@@ -116,7 +116,7 @@ def _portable(
     layout = TensorLayout.of(Layout.of(structure), torch.device("cpu"))
 
     def ours() -> None:
-        portable_rows_of_labels(
+        portable_losses_of_labels(
             logits, labels, layout, None, -100, with_gradient=True, of_mean=True
         )
 

@@ -2,7 +2,7 @@
 
 ``python benchmarks/structureboost_months.py --data FOLDER`` (that with ``weather/``) runs what is
 missing in ``docs/results/structureboost.jsonl``; every run is a line, so that it can be broken off
-and taken up again. The rows of a trial are those of ``structent reproduce months``, so that the
+and taken up again. The rows of a trial are those of ``python -m paper months``, so that the
 results are paired with ours. It needs an environment of its own, which does not have structent.
 
 What the paper leaves open is the package's default: 25 rows at least to split, and 25 thresholds

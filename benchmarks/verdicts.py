@@ -60,7 +60,7 @@ def _verdict(kind: str, number: int) -> dict[str, Any]:
     features = np.column_stack([np.cos(angle), np.sin(angle)])
     structure = CIRCLE if kind == "true" else _scrambled(rng)
     found = compare(
-        features, labels, structure, n_copies=1, seed=number, n_jobs=1,
+        features, labels, structure, random_state=number, n_jobs=1, n_copies=1,
         estimator=StructuredBoostingClassifier(
             n_estimators=60, learning_rate=0.3, max_depth=2, random_state=number, n_jobs=1,
             early_stopping_rounds=10,

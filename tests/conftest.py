@@ -4,6 +4,7 @@ import importlib.util
 import os
 import shutil
 import signal
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 PROJECT = Path(__file__).parent.parent
 SHARED_DATA = Path(os.environ.get("STRUCTENT_DATA", PROJECT.parent / "shared" / "data"))
 
-# Keras takes its backend when it is first imported; its own tests start processes for each.
+# Keras takes its backend when it is first imported; its tests on JAX start processes.
 os.environ.setdefault("KERAS_BACKEND", "torch")
+# Else Keras writes to the home of whoever runs the tests.
+os.environ.setdefault("KERAS_HOME", str(Path(tempfile.gettempdir()) / "structent-keras"))
 
 PROGRAMS = {"chromium", "g++"}
 

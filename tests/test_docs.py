@@ -23,8 +23,8 @@ SHOWN_BLOCK = re.compile(
 )
 ELSEWHERE = {"pytorch-recipes.md", "dask-cluster.md"}  # they have tests of their own
 PAGES = [page for page in sorted(DOCS.rglob("*.md")) if page.name not in ELSEWHERE]
-# They train dozens of models; tests/cli runs them (reproduce on small data).
-NOT_RUN = ("structent compare", "structent test", "structent demo", "structent reproduce")
+# They train dozens of models; tests/cli runs them.
+NOT_RUN = ("structent compare", "structent test", "structent demo")
 
 
 @pytest.mark.requires("xgboost")

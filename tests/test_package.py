@@ -1,5 +1,6 @@
 """The package as a newcomer meets it: its imports, its names, its wheel, its documents."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -12,18 +13,28 @@ import pytest
 import structent
 from tests.conftest import PROJECT
 
+PACKAGE = PROJECT / "src" / "structent"
 FRAMEWORKS = {
     *("torch", "keras", "jax", "tensorflow", "xgboost", "lightgbm", "sklearn", "dask"),
     *("pandas", "polars", "networkx", "matplotlib", "typer", "rich"),
 }
 
 
+NEEDS_SCIKIT_LEARN = {
+    *("StructuredBoostingClassifier", "StructuredLogisticRegression", "StructureLearner"),
+    *("Comparison", "StructureTest", "compare", "learn_structure", "structure_test"),
+}
+
+
+def printed(code, *arguments):
+    """Return what code prints in a fresh interpreter."""
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def test_importing_the_package_loads_no_framework():
     code = f"import sys, structent; print({FRAMEWORKS} & set(sys.modules))"
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert result.stdout.strip() == "set()"
+    assert printed(code) == "set()"
 
 
 def test_every_public_name_is_there_and_documented():
@@ -32,13 +43,58 @@ def test_every_public_name_is_there_and_documented():
 
 
 @pytest.mark.requires("sklearn")
-def test_the_estimators_are_loaded_when_asked_for():
-    assert structent.StructuredBoostingClassifier.__doc__
-    assert structent.StructuredLogisticRegression.__doc__
-    assert structent.StructureLearner.__doc__
-    assert structent.learn_structure.__doc__
+def test_the_estimators_and_studies_are_listed_and_loaded_when_asked_for():
+    assert set(structent.__all__) >= NEEDS_SCIKIT_LEARN
     with pytest.raises(AttributeError, match="has no attribute 'StructuredForest'"):
         structent.StructuredForest  # noqa: B018  asking is all
+
+
+def test_completion_shows_public_names_and_subpackages_alone():
+    code = "import structent; print(*(n for n in dir(structent) if not n.startswith('__')))"
+    shown = set(printed(code).split())
+    packages = {name for name in shown if (PACKAGE / name / "__init__.py").exists()} | {"errors"}
+    assert shown == set(structent.__all__) | NEEDS_SCIKIT_LEARN | packages
+    assert packages >= {
+        "datasets",
+        "decisions",
+        "entropy",
+        "inputs",
+        "losses",
+        "metrics",
+        "studies",
+    }
+    assert not any(name.startswith("_") for name in shown)
+
+
+def test_subpackages_need_no_import_of_their_own():
+    assert printed("import structent; print(structent.metrics.skill.__name__)") == "skill"
+
+
+def test_a_star_import_works_without_scikit_learn():
+    code = (
+        "import sys; sys.modules['sklearn'] = None\n"
+        "from structent import *\n"
+        "import structent\n"
+        "print('hierarchy' in globals(), 'compare' in globals(), 'compare' in dir(structent))\n"
+        "try: structent.compare\n"
+        "except ImportError as error: print(error)"
+    )
+    answer, advice = printed(code).split("\n")
+    assert answer == "True False True"
+    assert advice.endswith("needs sklearn: pip install 'structent[sklearn]'")
+
+
+def test_type_checkers_see_the_names_that_are_there():
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    checked = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {(alias.asname, node.module) for node in checked.body for alias in node.names}
+    assert seen == set(structent._MODULE_OF.items())
+
+
+def test_the_library_is_tested_without_the_paper_and_the_benchmarks():
+    tests = [path for path in (PROJECT / "tests").rglob("*.py") if path.parent.name != "paper"]
+    imports = re.compile(r"^\s*(?:from|import) (?:paper|benchmarks)\b", re.MULTILINE)
+    assert [path.name for path in tests if imports.search(path.read_text())] == []
 
 
 def test_the_version_is_that_of_the_project():
@@ -111,6 +167,7 @@ def run_clean(python: Path, *command: str):
     )
 
 
+@pytest.mark.slow
 def test_the_wheel_works_in_a_clean_environment(clean_environment):
     python, install_command_line = clean_environment
     code = (
@@ -131,9 +188,11 @@ def test_the_wheel_works_in_a_clean_environment(clean_environment):
     assert "The report: structent-demo.html" in demo.stdout
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_types_and_the_graphs(clean_environment):
     python, _ = clean_environment
     (package,) = python.parent.parent.glob("lib/python*/site-packages/structent")
     assert (package / "py.typed").exists()
     assert (package / "structure" / "data" / "us_states.json").exists()
     assert not list(package.rglob("test_*"))
+    assert not (package.parent / "paper").exists()

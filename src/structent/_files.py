@@ -1,9 +1,10 @@
-"""A file with a JSON value on every line, so that what is finished is never done twice."""
+"""Files: written whole or not at all, or line by line as JSON, so that nothing is done twice."""
 
 from __future__ import annotations
 
 import json
 import os
+import secrets
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +18,23 @@ if sys.platform != "win32":
     import fcntl
 
 Value = TypeVar("Value")
+
+
+def save_bytes(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file whole or not at all: what was there before stays until the new one is whole.
+
+    The file gets the permissions that any new file of this process gets.
+    """
+    target = Path(path)
+    # In the same folder, because a file can be moved at once only within a file system.
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 @dataclass(frozen=True)
@@ -37,12 +55,12 @@ class JsonLines:
         Parameters
         ----------
         value_of
-            Gives the value of a line's JSON; raises KeyError, TypeError or ValueError if it is
-            another one's.
+            Gives the value of a line's JSON; raises KeyError, TypeError or ValueError if the line
+            holds something else.
         what
-            What a line must be, for the error that tells of one that is not.
+            What a line must be, for the error message about one that is not.
         then
-            What comes of deleting the line, for the same.
+            What happens if the line is deleted, for the same message.
         """
         if not self.path.exists():
             return []
@@ -58,7 +76,7 @@ class JsonLines:
         return values
 
     def mend(self) -> None:
-        """Cut off a last line that was broken off with the process that wrote it."""
+        """Remove a last line that is incomplete because the process that wrote it ended."""
         if self.path.exists():
             with self._mended():
                 pass

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 import structent
+from structent.cli.app import COMMANDS, loaded
 from structent.datasets import load_seattle_weather, seattle_weather_file
 
 COMMAND = Path(sys.executable).parent / "structent"
@@ -82,8 +83,18 @@ def test_compare_as_json_is_for_machines(structent_command, plants):
     assert code == 0
     assert found["verdict"]["finding"] in ("helps", "regularisation", "no evidence")
     assert set(found["scores"]) == {"none", "structure", "scrambled"}
-    assert found["folds"] == 3
+    assert (found["folds"], found["repeats"]) == (3, 1)
     assert found["against_none"]["low"] <= found["against_none"]["mean"]
+
+
+def test_folds_and_repeats_are_told_apart(structent_command, plants):
+    about = ["compare", plants, "--target", "species", "--structure", "hierarchy:columns=genus"]
+    code, out, err = structent_command(*about, "--folds", "3", "--repeats", "2", "--jobs", "2")
+    assert code == 0, err
+    assert "3 folds x 2 repeats" in " ".join(out.split())
+    assert "6 folds" not in out
+    assert "±" in out
+    assert "+-" not in out
 
 
 def test_compare_learns_the_structure_in_every_fold(structent_command, plants, tmp_path):
@@ -94,7 +105,7 @@ def test_compare_learns_the_structure_in_every_fold(structent_command, plants, t
     )  # fmt: skip
     assert code == 0, err
     assert "level 1" in out
-    assert "learned anew from the training rows of every fold" in report.read_text()
+    assert "learned again from the training rows of every fold" in report.read_text()
     loaded = structent.StructuredBoostingClassifier.load(model)
     assert set(loaded.structure.level_of) == {"level 1", "class"}
 
@@ -103,7 +114,7 @@ def test_only_compare_learns_a_structure(structent_command, plants, tmp_path):
     about = [plants, "--target", "species", "--structure"]
     code, _, err = structent_command("train", *about, "learn", "--save", tmp_path / "model")
     assert code != 0
-    assert "structent compare alone" in " ".join(err.split())
+    assert "only structent compare takes the structure 'learn'" in " ".join(err.split())
     code, _, err = structent_command("compare", *about, "learn:width=3")
     assert code != 0
     assert "learn takes the options levels, got 'width'" in " ".join(err.split())
@@ -261,7 +272,7 @@ def test_an_interrupt_that_python_would_ignore_breaks_off(structent_command, mon
 
     broken_off, ignored, went_on = [], [], []
     monkeypatch.setattr(sys, "unraisablehook", ignored.append)
-    monkeypatch.setattr("structent.cli._break_off", lambda: broken_off.append(True))
+    monkeypatch.setattr("structent.cli._break_off", lambda _program: broken_off.append(True))
     monkeypatch.setattr("structent.cli.compare.compare_rows", compare_rows)
     structent_command("compare", *ABOUT_MONTHS, *NUMBERS)
     assert (broken_off, went_on) == ([True], [])
@@ -274,19 +285,50 @@ def test_it_tells_its_version():
     assert result.returncode == 0
 
 
-def test_without_a_command_it_shows_what_there_is(structent_command):
+def test_python_runs_the_package_as_the_command():
+    command = [sys.executable, "-m", "structent", "--version"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout) == (0, f"structent {structent.__version__}\n")
+
+
+# What it lists
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_what_it_is_and_has_is_told_without_loading_what_commands_need(option):
+    code = (
+        "import sys\n"
+        "from structent.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as ended: print(ended.code, *sys.modules, file=sys.stderr)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code, option], capture_output=True, text=True, check=True
+    )
+    exit_code, *modules = result.stderr.split()
+    assert exit_code == "0"
+    heavy = {"numpy", "scipy", "numba", "sklearn", "xgboost", "polars", "matplotlib", "jinja2"}
+    assert heavy & set(modules) == set()
+
+
+def test_without_a_command_it_shows_what_there_is(structent_command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     _, out, err = structent_command()
-    for command in (
-        "compare",
-        "train",
-        "predict",
-        "evaluate",
-        "structure",
-        "entropy",
-        "demo",
-        "reproduce",
-    ):
-        assert command in out + err
+    for name in COMMANDS:
+        # The list has the sentence by which the command itself begins its help.
+        sentence = loaded(name).help.split("\n")[0]
+        (line,) = [line for line in (out + err).split("\n") if f"│ {name} " in line]
+        assert sentence in line
+    assert "reproduce" not in out + err  # the paper is not in the package: python -m paper
+
+
+@pytest.mark.parametrize("name", ["compare", "structure"])
+def test_every_command_explains_itself(structent_command, name):
+    code, out, _ = structent_command(name, "--help")
+    assert code == 0
+    assert f"structent {name} [OPTIONS]" in out
+    for shown in {"compare": ["--target", "--budget"], "structure": ["show", "convert"]}[name]:
+        assert shown in out
 
 
 def test_a_wrong_command_is_refused_in_a_sentence(structent_command):

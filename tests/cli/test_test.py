@@ -53,6 +53,14 @@ def test_the_answer_comes_last_and_the_report_and_the_losses_are_written(
     assert len(out.read_text().splitlines()) == 2 + 4  # leaving out the genus is no structure
 
 
+def test_folds_are_told_from_repeats(structent_command, plants, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    quick = ["--permutations", "1", "--repeats", "2", "--quiet", *QUICK]
+    code, text, err = structent_command(*about(plants), *quick)
+    assert code == 0, err
+    assert "; 2 folds x 2 repeats, 1 scrambled copy\n" in text
+
+
 def test_as_json_it_is_for_machines_and_goes_on_from_the_file(structent_command, plants, tmp_path):
     out = tmp_path / "losses.jsonl"
     arguments = [*about(plants), "--out", out, "--level", "0.5", "--json", *QUICK]

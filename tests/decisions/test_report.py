@@ -32,7 +32,7 @@ def test_the_report_counts_row_by_row():
 
 
 def test_the_report_is_a_table_and_plain_data():
-    report = answer_report(["oak", "rose"], hedge([[0.5, 0.375, 0.125]] * 2, PLANTS, 0.8))
+    report = answer_report(["elm", "rose"], hedge([[0.5, 0.375, 0.125]] * 2, PLANTS, 0.8))
     assert "0.5000  of 2 answers hold the true class" in str(report)
     assert json.loads(json.dumps(report.to_dict())) == {
         "rows": [{"level": "level 1", "n": 2, "coverage": 0.5, "average_size": 2.0}],
@@ -41,6 +41,11 @@ def test_the_report_is_a_table_and_plain_data():
         "average_size": 2.0,
         "average_depth": 1.0,
     }
+
+
+def test_one_answer_is_not_called_answers():
+    report = answer_report(["elm"], hedge([[0.5, 0.375, 0.125]], PLANTS, 0.8))
+    assert "1.0000  of 1 answer holds the true class" in str(report)
 
 
 def test_long_names_of_levels_are_cut():
@@ -54,6 +59,6 @@ def test_labels_that_do_not_fit_are_refused():
     with pytest.raises(LabelError, match="'mapel' is not a class"):
         answer_report(["mapel"], answers)
     with pytest.raises(StructureError, match="y_true has 2 rows but there are 1 answers"):
-        answer_report(["oak", "oak"], answers)
+        answer_report(["elm", "elm"], answers)
     with pytest.raises(StructureError, match="at least one answer"):
         answer_report([], hedge(np.empty((0, 3)), PLANTS, 0.9))

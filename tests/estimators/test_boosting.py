@@ -268,15 +268,6 @@ def test_a_structured_search_finds_what_tells_blocks_apart_first():
     assert model.feature_importances_.tolist() == [0.0, 1.0]
 
 
-def test_an_old_xgboost_searches_on_the_whole_gradient_and_says_so(monkeypatch):
-    monkeypatch.setattr("structent.estimators.engines.xgboost.HAS_TREE_OBJECTIVE", False)
-    structure, features, labels = planted_problem(200)
-    with pytest.warns(UserWarning, match=r"needs XGBoost 3\.2 or newer"):
-        model = quick(structure, split_search="structured").fit(features, labels)
-    full = quick(structure).fit(features, labels)
-    np.testing.assert_array_equal(model.predict_proba(features), full.predict_proba(features))
-
-
 # Weights
 
 

@@ -64,9 +64,9 @@ def test_an_eval_set_has_the_same_columns_and_its_own_labels():
 
 
 def test_weights_of_rows_are_not_negative():
-    with pytest.raises(ValueError, match="Negative values"):
+    with pytest.raises(StructentError, match="sample_weight must be finite and not negative"):
         fit(sample_weight=np.full(len(LABELS), -1.0))
-    with pytest.raises(ValueError, match="at least one non-zero"):
+    with pytest.raises(StructentError, match="nor all be zero, got weights from 0 to 0"):
         fit(sample_weight=np.zeros(len(LABELS)))
 
 
@@ -97,7 +97,8 @@ def test_an_empty_validation_split_is_refused():
         ({"trees": "per_class", "split_search": "structured"}, "needs vector leaves"),
         ({"weights": "best"}, "weights must be None, 'auto'"),
         ({"weights": [1.0]}, "one number for each of the 2 partitions"),
-        ({"structure": "months"}, "structure must be a RandomPartition or a sampler, got str"),
+        ({"structure": 12}, "structure must be a RandomPartition or a sampler, got int"),
+        ({"structure": "months"}, "must be one of trivial, circular, ordinal, .*, got 'months'"),
         ({"n_jobs": 0}, "n_jobs must be between 1"),
         ({"class_weight": {"oka": 2.0}}, "'oka' is not a class"),
     ],

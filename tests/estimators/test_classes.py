@@ -23,7 +23,7 @@ from structent import (
     trivial,
 )
 from structent.decisions import hedge
-from structent.estimators.classes import Classes
+from structent.estimators.classes import Classes, CodedLabels
 from structent.estimators.dask.classifier import DaskStructuredBoostingClassifier
 from structent.metrics import block_accuracy, block_log_loss, level_report, scorer
 from structent.studies import compare
@@ -52,6 +52,35 @@ def test_pairs_and_mixtures_keep_the_order_they_have():
 def test_a_label_of_another_type_is_no_class():
     with pytest.raises(LabelError, match=r"'1' is not a class .* 1 of type int, not str"):
         Classes.of_structure(trivial([1, 2])).encode(np.array(["1"]))
+
+
+def test_coded_labels_are_used_as_they_are_where_the_classes_are_the_same():
+    structure = trivial(["b", "a", "c"])
+    labels = CodedLabels(np.array([0, 2, 1]), structure.classes)
+    assert Classes.of_structure(structure).encode(labels[:2]).tolist() == [0, 2]
+    scrambled = circular(["b", "a", "c"], width=2).scramble(np.random.default_rng(0))
+    assert Classes.of_structure(scrambled).encode(labels) is labels.codes
+    other = Classes.of_structure(trivial(["a", "b", "c", "d"]))
+    assert other.encode(labels).tolist() == [1, 2, 0]
+    assert np.asarray(labels).tolist() == ["b", "c", "a"]
+
+
+def test_coded_sets_are_those_that_the_rows_have():
+    labels = CodedLabels(np.array([0, 4, 3, 1]), ("b", "a", "c"), ((0, 1), (1, 2)))
+    structure = trivial(["c", "a", "b"])
+    whole = Classes.of_mixed(structure, labels)
+    assert whole.sets == ((0, 1), (1, 2))
+    assert whole.encode(labels).tolist() == [2, 3, 4, 1]
+    part = Classes.of_mixed(structure, labels[:2])
+    assert part.sets == ((0, 1),)
+    assert part.encode(labels[:2]).tolist() == [2, 3]
+
+
+def test_coded_labels_of_one_class_are_refused_by_name():
+    labels = CodedLabels(np.zeros(4, dtype=int), ("ash", "oak"))
+    for model in (StructuredBoostingClassifier, StructuredLogisticRegression):
+        with pytest.raises(LabelError, match=r"got 1 class: \['ash'\]"):
+            model(trivial(["ash", "oak"])).fit(np.zeros((4, 1)), labels)
 
 
 pytestmark = [pytest.mark.requires(name) for name in ("xgboost", "lightgbm", "dask")]
@@ -187,7 +216,7 @@ def test_the_month_alone_can_be_a_level_without_weight():
 def test_an_unsure_answer_is_a_block_of_pairs():
     proba = np.zeros((1, 12))
     proba[0, [0, 1]] = 0.5  # January, and Marin or Sonoma
-    answer = hedge(proba, PAIRS, 0.9)
+    answer = hedge(proba, PAIRS, 0.9, classes=PAIRS.classes)
     assert answer.names == ("(jan, Marin+Sonoma)",)
 
 

@@ -1,14 +1,18 @@
 """Tables of numbers and categories, from pandas and polars."""
 
+import ast
 import datetime
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 
 from structent import StructentError, StructuredBoostingClassifier
-from structent.estimators.columns import Columns
+from structent.estimators.boosting import coded_table
+from structent.estimators.columns import Columns, rows_at
+from tests.conftest import PROJECT
 
 pytestmark = [pytest.mark.requires(name) for name in ("pandas", "polars")]
 
@@ -113,3 +117,74 @@ def test_columns_of_another_order_are_refused():
     model = StructuredBoostingClassifier(n_estimators=2, n_jobs=1).fit(pd.DataFrame(values), labels)
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(pd.DataFrame({name: values[name] for name in ("colour", "size")}))
+
+
+NUMBERS = np.arange(8.0).reshape(4, 2)
+
+
+@pytest.mark.parametrize(
+    ("table", "as_array"),
+    [
+        (NUMBERS, np.asarray),
+        (csr_array(NUMBERS), lambda rows: rows.toarray()),
+        (NUMBERS.tolist(), np.asarray),
+        (pd.DataFrame(NUMBERS, columns=["a", "b"], index=[7, 8, 9, 3]), np.asarray),
+        (pl.DataFrame(NUMBERS, schema=["a", "b"]), np.asarray),
+    ],
+    ids=["array", "sparse", "list", "pandas", "polars"],
+)
+def test_rows_are_taken_by_their_place_from_any_table(table, as_array):
+    taken = rows_at(table, np.array([3, 0, 0]))
+    assert type(taken) is type(table)
+    np.testing.assert_array_equal(as_array(taken), NUMBERS[[3, 0, 0]])
+    assert len(as_array(rows_at(table, np.array([], dtype=int)))) == 0
+
+
+def test_rows_of_a_table_keep_the_types_of_its_columns():
+    for table in KINDS.values():
+        assert list(rows_at(table, np.array([1, 0])).dtypes) == list(table.dtypes)
+
+
+LIBRARIES = ("sklearn", "pandas", "polars", "dask", "distributed", "xgboost", "lightgbm")
+
+
+def private_names(source):
+    """Return what code takes from the inside of other libraries."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(LIBRARIES):
+            parts = [*node.module.split("."), *(alias.name for alias in node.names)]
+            yield from (part for part in parts if part.startswith("_"))
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_meta"):
+            yield node.attr  # of a Dask dataframe
+
+
+@pytest.mark.parametrize(
+    "path", sorted((PROJECT / "src/structent/estimators").rglob("*.py")), ids=lambda path: path.name
+)
+def test_estimators_use_nothing_private_of_other_libraries(path):
+    assert list(private_names(path.read_text())) == []
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_parts_of_a_coded_table_are_coded_as_the_parts_alone(library):
+    texts = ["red", "blue", "red", None, "teal", "blue"]
+    table = library.DataFrame({"length": [1.0, 2.0, None, 4.0, 5.0, 6.0], "colour": texts})
+    coded = coded_table(table)
+    train, test = [0, 2, 3, 4], [1, 5, 0]
+    of_train = table.iloc[train] if library is pd else table[train]
+    of_test = table.iloc[test] if library is pd else table[test]
+    columns = Columns.of(of_train)
+    assert coded[train].columns_of_rows() == columns
+    np.testing.assert_array_equal(columns.codes(coded[train]), columns.codes(of_train))
+    np.testing.assert_array_equal(columns.codes(coded[test]), columns.codes(of_test))  # no blue
+
+
+def test_a_coded_table_is_fitted_and_predicted_like_the_table():
+    values, y = rows()
+    X = pd.DataFrame(values)
+    model = StructuredBoostingClassifier(n_estimators=5, random_state=0, n_jobs=1)
+    plain = model.fit(X[:200], y[:200], eval_set=(X[200:], y[200:])).predict_proba(X)
+    coded = coded_table(X)
+    model.fit(coded[:200], y[:200], eval_set=(coded[200:], y[200:]))
+    np.testing.assert_array_equal(model.predict_proba(coded), plain)
+    np.testing.assert_array_equal(model.predict_proba(X), plain)

@@ -78,15 +78,18 @@ def test_a_misspelt_class_is_named():
 @pytest.mark.parametrize(
     ("sample_weight", "class_weight", "message"),
     [
-        ([1, 1, 1, 1, 1, -1], None, "[Nn]egative values"),
-        ([1, 1, 1], None, "sample_weight"),
-        (None, {"ash": -1.0}, "must not be negative nor all be 0, got weights from -1 to 1"),
+        ([1, 1, 1, 1, 1, -1], None, "sample_weight must be finite and not negative, got -1"),
+        ([1, 1, 1, 1, 1, np.inf], None, "sample_weight must be finite and not negative, got inf"),
+        ([1, 1, 1], None, r"one number for each of the 6 rows, got shape \(3,\)"),
+        (np.ones((6, 1)), None, r"one number for each of the 6 rows, got shape \(6, 1\)"),
+        (["heavy"] * 6, None, "sample_weight must hold numbers, got list of other values"),
+        (np.zeros(6), None, "got weights from 0 to 0"),
+        (None, {"ash": -1.0}, "must not be negative nor all be zero, got weights from -1 to 1"),
         (None, {"ash": 0.0, "oak": 0.0}, "got weights from 0 to 0"),
         (None, "equal", "class_weight must be a dict, 'balanced' or None, got 'equal'"),
         (None, 3, "class_weight must be a dict, 'balanced' or None, got 3"),
     ],
 )
 def test_wrong_weights_are_refused(sample_weight, class_weight, message):
-    with pytest.raises(ValueError, match=message) as error:
+    with pytest.raises(StructentError, match=message):
         row_weights(sample_weight, class_weight, LABELS, CLASSES)
-    assert sample_weight is not None or isinstance(error.value, StructentError)

@@ -14,8 +14,10 @@ from structent import (
     SpanningTreePartitions,
     StructureError,
     hierarchy,
+    ordinal,
     trivial,
 )
+from structent.estimators.classes import given_structure
 from structent.estimators.linear import StructuredLogisticRegression
 from structent.estimators.weights import chosen_structure, weights_of
 from structent.structure.catalog import california_counties
@@ -62,9 +64,15 @@ def confident(structure=PLANTS, of=(0.5, 0.5, 0.5, 0.5), **parameters):
 # Given by the caller
 
 
+def chosen_for(model, features, labels, sample_weight):
+    """Return the structure that the estimator would be fitted with."""
+    structure = given_structure(model.structure, labels, allow_blocks=False)
+    return chosen_structure(model, structure, features, labels, sample_weight)
+
+
 def test_none_keeps_the_structure_and_an_array_reweights_it():
-    assert chosen_structure(Confident(PLANTS), ROWS, LABELS, None) is PLANTS
-    reweighted = chosen_structure(Confident(PLANTS, weights=[0.2, 0.8]), ROWS, LABELS, None)
+    assert chosen_for(Confident(PLANTS), ROWS, LABELS, None) is PLANTS
+    reweighted = chosen_for(Confident(PLANTS, weights=[0.2, 0.8]), ROWS, LABELS, None)
     assert reweighted == PLANTS.reweight([0.2, 0.8])
     assert weights_of(reweighted).tolist() == [0.2, 0.8]
 
@@ -72,18 +80,25 @@ def test_none_keeps_the_structure_and_an_array_reweights_it():
 @pytest.mark.parametrize("weight", [0.2, np.float32(0.25), 1])
 def test_a_number_is_the_weight_of_the_singletons(weight):
     for structure in (PLANTS, FixedStructure(PLANTS)):
-        chosen = chosen_structure(Confident(structure, weights=weight), ROWS, LABELS, None)
+        chosen = chosen_for(Confident(structure, weights=weight), ROWS, LABELS, None)
         assert weights_of(chosen).tolist() == [1 - weight, weight]
 
 
+def test_a_short_form_is_given_weights_as_a_structure_is():
+    labels = np.array([1, 2, 3] * 4)
+    chosen = chosen_for(Confident("ordinal", weights=0.2), ROWS, labels, None)
+    assert chosen == ordinal([1, 2, 3]).with_singleton_weight(0.2)
+    assert chosen_for(Confident("ordinal"), ROWS, labels, None) == ordinal([1, 2, 3])
+
+
 def test_without_a_structure_there_is_nothing_to_choose():
-    assert chosen_structure(Confident(), ROWS, LABELS, None) is None
-    assert chosen_structure(Confident(weights="auto"), ROWS, LABELS, None) is None
+    assert chosen_for(Confident(), ROWS, LABELS, None) is None
+    assert chosen_for(Confident(weights="auto"), ROWS, LABELS, None) is None
 
 
 @pytest.mark.parametrize("structure", [trivial(["oak", "rose"]), FixedStructure(trivial([1]))])
 def test_a_trivial_structure_is_kept_without_a_fit(structure):
-    assert chosen_structure(confident(structure), ROWS, LABELS, None) is structure
+    assert chosen_for(confident(structure), ROWS, LABELS, None) is structure
     assert Confident.fits == ()
 
 
@@ -102,7 +117,7 @@ def test_a_trivial_structure_is_kept_without_a_fit(structure):
 )
 def test_wrong_weights_are_refused(structure, weights, message):
     with pytest.raises(StructureError, match=message):
-        chosen_structure(Confident(structure, weights=weights), ROWS, LABELS, None)
+        chosen_for(Confident(structure, weights=weights), ROWS, LABELS, None)
 
 
 def test_a_sampler_whose_singleton_weight_cannot_be_set_is_refused():
@@ -115,7 +130,7 @@ def test_a_sampler_whose_singleton_weight_cannot_be_set_is_refused():
     for weights in ("auto", 0.5):
         model = Confident(Drawn(), weights=weights)
         with pytest.raises(StructureError, match="with_singleton_weight, got Drawn; leave weights"):
-            chosen_structure(model, ROWS, LABELS, None)
+            chosen_for(model, ROWS, LABELS, None)
 
 
 # By cross-validation
@@ -131,7 +146,7 @@ def test_a_sampler_whose_singleton_weight_cannot_be_set_is_refused():
     ],
 )
 def test_the_least_held_out_log_loss_wins_and_ties_go_to_no_structure(of, chosen):
-    structure = chosen_structure(confident(of=of), ROWS, LABELS, None)
+    structure = chosen_for(confident(of=of), ROWS, LABELS, None)
     np.testing.assert_allclose(structure.weights, chosen)
     assert structure.partitions == PLANTS.partitions
 
@@ -139,13 +154,13 @@ def test_the_least_held_out_log_loss_wins_and_ties_go_to_no_structure(of, chosen
 def test_a_sampler_keeps_its_partitions():
     counties = SpanningTreePartitions(california_counties(), 10, 0.5, seed=3)
     labels = np.array(counties.classes[:6] * 2)
-    chosen = chosen_structure(confident(counties, (0.2, 0.3, 0.5, 0.4)), ROWS, labels, None)
+    chosen = chosen_for(confident(counties, (0.2, 0.3, 0.5, 0.4)), ROWS, labels, None)
     assert chosen == SpanningTreePartitions(california_counties(), 10, 0.4, seed=3)
     np.testing.assert_allclose(weights_of(chosen), [0.6, 0.4])
 
 
 def test_every_candidate_trains_on_the_same_two_thirds_of_each_class_with_the_same_seed():
-    chosen_structure(confident(), ROWS, LABELS, None)
+    chosen_for(confident(), ROWS, LABELS, None)
     assert len(Confident.fits) == 12
     assert Confident.fits[:3] * 4 == Confident.fits
     left_out = [row for rows, *_ in Confident.fits[:3] for row in set(range(12)) - set(rows)]
@@ -168,38 +183,38 @@ def test_held_out_rows_count_by_their_weight():
 
     model = KnowsRoses(PLANTS, weights="auto", random_state=0)
     weights = np.where(np.arange(12) == 2, 50.0, 1.0)
-    assert chosen_structure(model, ROWS, LABELS, None).singleton_weight == pytest.approx(0.7)
-    assert chosen_structure(model, ROWS, LABELS, weights).singleton_weight == 1.0
+    assert chosen_for(model, ROWS, LABELS, None).singleton_weight == pytest.approx(0.7)
+    assert chosen_for(model, ROWS, LABELS, weights).singleton_weight == 1.0
 
 
 def test_rows_without_weight_are_left_out():
     weights = np.repeat([0.0, 2.0], 6)
-    chosen_structure(confident(), ROWS, LABELS, weights)
+    chosen_for(confident(), ROWS, LABELS, weights)
     assert {row for rows, *_ in Confident.fits for row in rows} == set(range(6, 12))
     assert {weight for _, _, weights, _ in Confident.fits for weight in weights} == {2.0}
 
 
 def test_classes_with_fewer_rows_than_folds_are_no_error():
     labels = np.array(["oak"] * 10 + ["ash", "rose"])
-    structure = chosen_structure(confident(of=(0.2, 0.2, 0.2, 0.5)), ROWS, labels, None)
+    structure = chosen_for(confident(of=(0.2, 0.2, 0.2, 0.5)), ROWS, labels, None)
     assert structure.singleton_weight == pytest.approx(0.1)
 
 
 def test_a_label_outside_the_structure_is_named_before_any_fit():
     with pytest.raises(LabelError, match="'oats' is not a class of the structure, whose 3 are"):
-        chosen_structure(confident(), ROWS, np.array(["oats", *LABELS[1:]]), None)
+        chosen_for(confident(), ROWS, np.array(["oats", *LABELS[1:]]), None)
     assert Confident.fits == ()
 
 
 def test_no_fold_trains_on_a_single_class():
     labels = np.array(["oak"] * 11 + ["rose"])
-    chosen_structure(confident(), ROWS, labels, None)
+    chosen_for(confident(), ROWS, labels, None)
     assert len(Confident.fits) == 8
     assert all(len(set(labels)) == 2 for _, labels, *_ in Confident.fits)
 
 
 def test_where_no_fold_can_be_trained_no_structure_is_chosen():
-    structure = chosen_structure(confident(), ROWS[:2], LABELS[1:3], None)
+    structure = chosen_for(confident(), ROWS[:2], LABELS[1:3], None)
     assert structure.singleton_weight == 1.0
     assert Confident.fits == ()
 
@@ -215,7 +230,7 @@ def test_where_no_fold_can_be_trained_no_structure_is_chosen():
     ids=["sparse", "pandas", "polars", "numpy"],
 )
 def test_any_table_is_dealt_out_by_rows(table):
-    chosen_structure(confident(), table, LABELS, None)
+    chosen_for(confident(), table, LABELS, None)
     for rows, labels, *_ in Confident.fits:
         assert [LABELS[int(row)] for row in rows] == labels
 

@@ -14,7 +14,7 @@ from structent import (
     ordinal,
     trivial,
 )
-from structent.inputs import parse_structure
+from structent.inputs import columns_of, open_table, parse_structure
 from structent.structure import catalog
 
 MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
@@ -56,7 +56,7 @@ def flowers(tmp_path):
         "dog rose,Rosaceae,Rosa,1\ntea rose,Rosaceae,Rosa,2\napple,Rosaceae,Malus,3\n"
         "oak,Fagaceae,Quercus,4\nbeech,Fagaceae,Fagus,5\noak,Fagaceae,,6\n"
     )
-    return path
+    return open_table(path)
 
 
 SPECIES = ["apple", "beech", "dog rose", "oak", "tea rose"]
@@ -158,3 +158,10 @@ def test_columns_must_exist_and_not_be_the_target(flowers):
             parse_structure(
                 f"hierarchy:columns={columns}", SPECIES, table=flowers, target="species"
             )
+
+
+def test_the_columns_that_a_structure_needs_are_known_before_the_table_is_read():
+    assert columns_of("hierarchy:columns=genus,family,weight=0.2") == ("genus", "family")
+    assert columns_of("ordinal:weight=0.5") == columns_of("species.csv") == ()
+    with pytest.raises(StructentError, match="hierarchy needs 'columns', got none"):
+        columns_of("hierarchy:weight=0.2")

@@ -58,13 +58,13 @@ def test_the_loss_is_the_structured_cross_entropy_of_the_softmax(problem):
 @given(problems(), st.data())
 def test_the_loss_of_a_distribution_is_the_mean_of_the_losses_of_its_classes(problem, data):
     structure, logits, _ = problem
-    targets = data.draw(arrays(np.float64, logits.shape, elements=st.floats(0, 2)))
+    distributions = data.draw(arrays(np.float64, logits.shape, elements=st.floats(0, 2)))
     expected = [
         sum(p * slow_loss(row, y, structure) for y, p in enumerate(target))
-        for row, target in zip(logits, targets, strict=True)
+        for row, target in zip(logits, distributions, strict=True)
     ]
-    found = reference.structured_cross_entropy_of_targets(
-        logits, targets, *arguments(structure), xp=np
+    found = reference.structured_cross_entropy_of_distributions(
+        logits, distributions, *arguments(structure), xp=np
     )
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
 

@@ -21,7 +21,7 @@ from structent.losses import keras as keras_losses
 from structent.losses import torch as torch_losses
 from structent.losses.boosters import lightgbm as lightgbm_losses
 from structent.losses.boosters import xgboost as xgboost_losses
-from structent.losses.torch.operator import draw_partition, labelled
+from structent.losses.torch.operator import draw_partition, labels_operator
 from tests.losses.test_conformance import (
     _by_torch,
     jax_drawn,
@@ -71,7 +71,7 @@ def torch_operator(sampler, iteration, logits, labels):
     n_partitions = sampler.sample(0).n_partitions
     arrays = draw_partition(torch.tensor(iteration), loss._registered.number, n_partitions)
     return _by_torch(
-        lambda z: labelled(z, torch.from_numpy(labels), *arrays, None, -100, True)[0], logits
+        lambda z: labels_operator(z, torch.from_numpy(labels), *arrays, None, -100, True)[0], logits
     )
 
 

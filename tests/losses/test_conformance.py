@@ -18,11 +18,11 @@ from structent.losses import keras as keras_losses
 from structent.losses.boosters import lightgbm as lightgbm_losses
 from structent.losses.boosters import xgboost as xgboost_losses
 from structent.losses.torch import structured_cross_entropy
+from structent.losses.torch.dispatch import losses_of_codes, members_on, portable_losses_of_labels
+from structent.losses.torch.formulas import TensorLayout
 from structent.losses.torch.functional import arrays_of, arrays_of_sets
-from structent.losses.torch.operator import labelled
-from structent.losses.torch.portable import TensorLayout
-from structent.losses.torch.rows import losses_of_codes, members_on, portable_rows_of_labels
-from structent.structure import Targets, catalog
+from structent.losses.torch.operator import labels_operator
+from structent.structure import LabelSets, catalog
 from tests.kernels.problems import (
     EXTREME_LOGITS,
     coarse_problems,
@@ -61,14 +61,16 @@ def torch_compiled(structure, logits, labels):
         torch.from_numpy(a.copy()) for a in (structure.block_of, structure.weights)
     )
     return _by_torch(
-        lambda z: labelled(z, torch.from_numpy(labels), block_of, weights, None, -100, True)[0],
+        lambda z: labels_operator(z, torch.from_numpy(labels), block_of, weights, None, -100, True)[
+            0
+        ],
         logits,
     )
 
 
 def torch_portable(structure, logits, labels):
     layout = TensorLayout.of(Layout.of(structure), torch.device("cpu"))
-    losses, _, gradient, _ = portable_rows_of_labels(
+    losses, _, gradient, _ = portable_losses_of_labels(
         torch.from_numpy(logits), torch.from_numpy(labels), layout, None, -100, with_gradient=True
     )
     return losses.numpy(), gradient.numpy()
@@ -91,58 +93,60 @@ def jax_drawn(structure, logits, labels):
 # The same for codes that are classes or sets of classes
 
 
-def coarse_torch_fused(structure, logits, codes, targets):
+def coarse_torch_fused(structure, logits, codes, label_sets):
     return _by_torch(
         lambda z: structured_cross_entropy(
-            z, torch.from_numpy(codes), structure, reduction="none", targets=targets
+            z, torch.from_numpy(codes), structure, reduction="none", label_sets=label_sets
         ),
         logits,
     )
 
 
-def coarse_torch_compiled(structure, logits, codes, targets):
-    arrays = (*arrays_of(structure), None, -100, True, *arrays_of_sets(targets.coarse_sets))
-    return _by_torch(lambda z: labelled(z, torch.from_numpy(codes), *arrays)[0], logits)
+def coarse_torch_compiled(structure, logits, codes, label_sets):
+    arrays = (*arrays_of(structure), None, -100, True, *arrays_of_sets(label_sets.coarse_sets))
+    return _by_torch(lambda z: labels_operator(z, torch.from_numpy(codes), *arrays)[0], logits)
 
 
-def coarse_torch_portable(structure, logits, codes, targets):
+def coarse_torch_portable(structure, logits, codes, label_sets):
     layout, device = Layout.of(structure), torch.device("cpu")
-    losses, _, gradient, _ = portable_rows_of_labels(
+    losses, _, gradient, _ = portable_losses_of_labels(
         torch.from_numpy(logits), torch.from_numpy(codes), TensorLayout.of(layout, device),
         None, -100, with_gradient=True,
-        members=members_on(CoarseLayouts.of(layout, targets.coarse_sets), device),
+        members=members_on(CoarseLayouts.of(layout, label_sets.coarse_sets), device),
     )  # fmt: skip
     return losses.numpy(), gradient.numpy()
 
 
-def coarse_torch_twice_differentiable(structure, logits, codes, targets):
-    coarse = CoarseLayouts.of(Layout.of(structure), targets.coarse_sets)
+def coarse_torch_twice_differentiable(structure, logits, codes, label_sets):
+    coarse = CoarseLayouts.of(Layout.of(structure), label_sets.coarse_sets)
     return _by_torch(lambda z: losses_of_codes(z, torch.from_numpy(codes), coarse), logits)
 
 
-def coarse_keras_on_torch(structure, logits, codes, targets):
-    loss = keras_losses.StructuredCrossEntropy(structure, reduction=None, targets=targets)
+def coarse_keras_on_torch(structure, logits, codes, label_sets):
+    loss = keras_losses.StructuredCrossEntropy(structure, reduction=None, label_sets=label_sets)
     return _by_torch(lambda z: loss(torch.from_numpy(codes), z), logits)
 
 
-def coarse_jax_fixed(structure, logits, codes, targets):
+def coarse_jax_fixed(structure, logits, codes, label_sets):
     return _by_jax(
-        lambda z: jax_losses.structured_cross_entropy(z, codes, structure, targets=targets), logits
+        lambda z: jax_losses.structured_cross_entropy(z, codes, structure, label_sets=label_sets),
+        logits,
     )
 
 
-def coarse_jax_drawn(structure, logits, codes, targets):
+def coarse_jax_drawn(structure, logits, codes, label_sets):
     arrays = jax_losses.partition_arrays(structure)
     return _by_jax(
-        lambda z: jax_losses.structured_cross_entropy(z, codes, arrays, targets=targets), logits
+        lambda z: jax_losses.structured_cross_entropy(z, codes, arrays, label_sets=label_sets),
+        logits,
     )
 
 
-def coarse_boosters(structure, logits, codes, targets):
+def coarse_boosters(structure, logits, codes, label_sets):
     data = SimpleNamespace(get_label=lambda: codes.astype(np.float32), get_weight=lambda: None)
-    objective = xgboost_losses.structured_objective(structure, n_threads=1, targets=targets)
+    objective = xgboost_losses.structured_objective(structure, n_threads=1, label_sets=label_sets)
     gradient, _ = objective(codes.astype(np.float32), logits)
-    metric = xgboost_losses.structured_metric(structure, targets=targets)
+    metric = xgboost_losses.structured_metric(structure, label_sets=label_sets)
     losses = []
     for i, code in enumerate(codes):
         data.get_label = lambda code=code: np.array([code], dtype=np.float32)
@@ -228,8 +232,8 @@ def test_random_structures_give_what_the_reference_gives(adapter, problem):
 
 def assert_conforms_for_codes(adapter, structure, logits, codes, sets):
     logits, k = logits.astype(np.float32), structure.n_classes
-    targets = Targets(codes, (*((c,) for c in range(k)), *sets), structure.classes)
-    found = adapter(structure, logits, codes, targets)
+    label_sets = LabelSets.of_sets(sets, structure.classes)
+    found = adapter(structure, logits, codes, label_sets)
     assert_expected(found, structure, logits, codes, members_of(sets, k))
 
 
@@ -262,7 +266,7 @@ def test_random_sets_of_random_structures_give_what_the_reference_gives(adapter,
 
 
 MONTHS = catalog.months()
-QUARTERS = MONTHS.encode([{1, 2, 3}], allow_blocks=True)
+QUARTERS = MONTHS.encode_with_blocks([{1, 2, 3}])
 LAST_CODE = len(QUARTERS.sets) - 1
 RAISE = [
     coarse_torch_fused, coarse_torch_compiled, coarse_torch_portable, coarse_jax_fixed,
@@ -288,30 +292,30 @@ def test_a_code_beyond_the_table_makes_its_row_nan_in_keras():
     "adapter", [coarse_torch_fused, coarse_keras_on_torch, coarse_jax_fixed, coarse_boosters]
 )
 @pytest.mark.parametrize(
-    ("targets", "message"),
+    ("label_sets", "message"),
     [
-        (ordinal(range(9)).encode([{1, 2}], allow_blocks=True), "12 classes .* got 9 classes"),
-        (np.array([12]), "allow_blocks=True\\) gives, got ndarray"),
+        (ordinal(range(9)).encode_with_blocks([{1, 2}]), "12 classes .* got 9 classes"),
+        (np.array([12]), "encode_with_blocks\\(labels\\) gives, got ndarray"),
     ],
 )
-def test_targets_of_another_structure_are_refused(adapter, targets, message):
+def test_label_sets_of_another_structure_are_refused(adapter, label_sets, message):
     with pytest.raises(LabelError, match=message):
-        adapter(MONTHS, np.zeros((1, 12), dtype=np.float32), np.array([12]), targets)
+        adapter(MONTHS, np.zeros((1, 12), dtype=np.float32), np.array([12]), label_sets)
 
 
-def test_drawn_arrays_refuse_targets_of_another_number_of_classes():
-    targets = ordinal(range(9)).encode([{1, 2}], allow_blocks=True)
+def test_drawn_arrays_refuse_label_sets_of_another_number_of_classes():
+    label_sets = ordinal(range(9)).encode_with_blocks([{1, 2}])
     with pytest.raises(LabelError, match=r"12 classes .* got 9 classes"):
-        coarse_jax_drawn(MONTHS, np.zeros((1, 12), dtype=np.float32), np.array([12]), targets)
+        coarse_jax_drawn(MONTHS, np.zeros((1, 12), dtype=np.float32), np.array([12]), label_sets)
 
 
 @pytest.mark.parametrize("adapter", [torch_fused, torch_compiled, torch_portable, jax_fixed])
-def test_without_targets_the_code_of_a_set_is_refused(adapter):
+def test_without_label_sets_the_code_of_a_set_is_refused(adapter):
     with pytest.raises(LabelError, match="between 0 and 11, got 12"):
         adapter(MONTHS, np.zeros((1, 12), dtype=np.float32), np.array([12]))
 
 
-def test_without_targets_boosters_refuse_the_code_of_a_set():
+def test_without_label_sets_boosters_refuse_the_code_of_a_set():
     for losses in (xgboost_losses, lightgbm_losses):
         objective = losses.structured_objective(MONTHS)
         with pytest.raises(LabelError, match="class indices between 0 and 11, got 12"):

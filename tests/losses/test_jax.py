@@ -23,7 +23,7 @@ from structent.losses.jax import (
     PartitionArrays,
     partition_arrays,
     structured_cross_entropy,
-    structured_cross_entropy_with_targets,
+    structured_cross_entropy_with_distributions,
 )
 from structent.structure import catalog
 from tests.kernels.problems import EXTREME_LOGITS, problems
@@ -94,11 +94,11 @@ def test_value_and_gradient_are_those_of_the_reference(form, problem):
 @given(problem=problems(), data=st.data())
 def test_the_value_for_distributions_is_that_of_the_reference(form, problem, data):
     structure, logits, _ = problem
-    targets = data.draw(arrays(np.float64, logits.shape, elements=st.floats(0, 2)))
+    distributions = data.draw(arrays(np.float64, logits.shape, elements=st.floats(0, 2)))
     with jax.enable_x64(True):
-        found = structured_cross_entropy_with_targets(logits, targets, form(structure))
-    expected = reference.structured_cross_entropy_of_targets(
-        logits, targets, structure.block_of, structure.weights, xp=np
+        found = structured_cross_entropy_with_distributions(logits, distributions, form(structure))
+    expected = reference.structured_cross_entropy_of_distributions(
+        logits, distributions, structure.block_of, structure.weights, xp=np
     )
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-11)
 
@@ -114,9 +114,9 @@ def test_structures_in_float32(structure, form):
 @every_form
 @every_structure
 def test_a_distribution_has_the_mean_loss_and_gradient_of_its_classes(structure, form):
-    logits, _, targets = noise(structure, n=2)
+    logits, _, distributions = noise(structure, n=2)
     found = value_and_gradient(
-        structured_cross_entropy_with_targets, logits, targets, form(structure)
+        structured_cross_entropy_with_distributions, logits, distributions, form(structure)
     )
     values, gradients = zip(
         *(
@@ -125,8 +125,8 @@ def test_a_distribution_has_the_mean_loss_and_gradient_of_its_classes(structure,
         ),
         strict=True,
     )
-    mean_value = np.einsum("nc,cn->n", targets, values)
-    assert_close(found, (mean_value, np.einsum("nc,cnj->nj", targets, gradients)))
+    mean_value = np.einsum("nc,cn->n", distributions, values)
+    assert_close(found, (mean_value, np.einsum("nc,cnj->nj", distributions, gradients)))
 
 
 @every_form
@@ -149,7 +149,7 @@ def test_extreme_logits_with_the_label_as_a_distribution(name, case, form):
     logits = logits.astype(np.float32)
     one_hot = np.eye(structure.n_classes)[labels]
     found = value_and_gradient(
-        structured_cross_entropy_with_targets, logits, one_hot, form(structure)
+        structured_cross_entropy_with_distributions, logits, one_hot, form(structure)
     )
     # Blocks are seen from the largest logit: 2e4 away, where float32 has steps of 2e-3.
     assert_close(found, expected_of_labels(structure, logits, labels), rtol=2e-6, atol=5e-4)
@@ -213,9 +213,11 @@ def test_the_trivial_structure_is_optax(where):
 
 def test_the_trivial_structure_is_optax_for_distributions():
     structure = trivial(range(9))
-    logits, _, targets = noise(structure)
-    found = value_and_gradient(structured_cross_entropy_with_targets, logits, targets, structure)
-    expected = value_and_gradient(optax.softmax_cross_entropy, logits, jnp.asarray(targets))
+    logits, _, distributions = noise(structure)
+    found = value_and_gradient(
+        structured_cross_entropy_with_distributions, logits, distributions, structure
+    )
+    expected = value_and_gradient(optax.softmax_cross_entropy, logits, jnp.asarray(distributions))
     assert_close(found, expected, rtol=1e-6, atol=1e-6)
 
 
@@ -236,9 +238,11 @@ def test_the_classes_may_be_on_any_axis(axis):
 
 def test_distributions_may_be_on_any_axis():
     structure = STRUCTURES["months"]
-    logits, _, targets = noise(structure)
-    found = structured_cross_entropy_with_targets(logits.T, targets.T, structure, axis=0)
-    expected = structured_cross_entropy_with_targets(logits, targets, structure)
+    logits, _, distributions = noise(structure)
+    found = structured_cross_entropy_with_distributions(
+        logits.T, distributions.T, structure, axis=0
+    )
+    expected = structured_cross_entropy_with_distributions(logits, distributions, structure)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
@@ -408,18 +412,18 @@ def test_nan_logits_give_nan_in_their_row_only(structure, form):
 @every_form
 def test_nan_logits_give_nan_in_their_row_only_for_distributions(form):
     structure = STRUCTURES["months"]
-    logits, _, targets = noise(structure)
+    logits, _, distributions = noise(structure)
     logits[1, 4] = np.nan
-    found = structured_cross_entropy_with_targets(logits, targets, form(structure))
+    found = structured_cross_entropy_with_distributions(logits, distributions, form(structure))
     assert np.isnan(found).tolist() == [False, True, False, False, False, False]
 
 
 def test_a_distribution_without_weight_on_a_masked_class_has_a_finite_gradient():
     structure = STRUCTURES["months"]
-    logits, _, targets = noise(structure)
-    logits[:, 3:6], targets[:, 3:6] = -np.inf, 0
+    logits, _, distributions = noise(structure)
+    logits[:, 3:6], distributions[:, 3:6] = -np.inf, 0
     value, gradient = value_and_gradient(
-        structured_cross_entropy_with_targets, logits, targets, structure
+        structured_cross_entropy_with_distributions, logits, distributions, structure
     )
     assert np.isfinite(value).all()
     assert np.isfinite(gradient).all()
@@ -462,9 +466,9 @@ def test_a_wrong_number_of_classes_is_refused_while_tracing():
         jax.jit(structured_cross_entropy)(LOGITS[:, 1:], LABELS, partition_arrays(MONTHS))
 
 
-def test_targets_must_have_the_shape_of_the_logits():
+def test_distributions_must_have_the_shape_of_the_logits():
     with pytest.raises(StructureError, match=r"shape of the logits, \(2, 12\), got \(2,\)"):
-        structured_cross_entropy_with_targets(LOGITS, LABELS, MONTHS)
+        structured_cross_entropy_with_distributions(LOGITS, LABELS, MONTHS)
 
 
 def test_a_sampler_has_no_arrays_before_it_is_drawn_from():

@@ -20,8 +20,8 @@ from structent import (
 from structent.kernels import reference
 from structent.kernels.layout import Layout
 from structent.losses.torch import StructuredCrossEntropy, structured_cross_entropy
-from structent.losses.torch.portable import TensorLayout
-from structent.losses.torch.rows import portable_rows_of_labels
+from structent.losses.torch.dispatch import portable_losses_of_labels
+from structent.losses.torch.formulas import TensorLayout
 from structent.structure import catalog
 from tests.kernels.problems import EXTREME_LOGITS, problems
 
@@ -103,7 +103,7 @@ def in_reference(structure, logits, labels):
 
 def portable(structure, logits, labels):
     layout = TensorLayout.of(Layout.of(structure), torch.device("cpu"))
-    losses, _, gradient, _ = portable_rows_of_labels(
+    losses, _, gradient, _ = portable_losses_of_labels(
         logits, labels, layout, None, -100, with_gradient=True
     )
     return losses, gradient
@@ -237,9 +237,9 @@ def test_the_gradient_can_be_differentiated(reduction):
 
 def test_probabilities_can_be_learned_too():
     logits = torch.randn(3, 12, dtype=torch.float64)
-    targets = torch.rand(3, 12, dtype=torch.float64, requires_grad=True)
+    distributions = torch.rand(3, 12, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(
-        lambda p: structured_cross_entropy(logits, p, catalog.months()), targets
+        lambda p: structured_cross_entropy(logits, p, catalog.months()), distributions
     )
 
 
@@ -333,7 +333,7 @@ def labels(*shape):
         ((zeros(2, 12), torch.tensor([-1, 0])), LabelError, "between 0 and 11, got -1 in row 0"),
         ((zeros(2, 12), labels(3)), LabelError, r"must have shape \(2,\) for logits"),
         ((zeros(2, 12), zeros(2, 11)), LabelError, r"shape \(2, 12\) for logits"),
-        ((zeros(2, 12), zeros(2)), LabelError, "probabilities have that of the logits"),
+        ((zeros(2, 12), zeros(2)), LabelError, "distributions have that of the logits"),
         ((zeros(2, 12, 3), labels(2)), LabelError, r"must have shape \(2, 3\)"),
         ((zeros(12), labels(1)), LabelError, r"must have shape \(\)"),
         ((zeros(2, 12), labels(2, 1)), LabelError, r"must have shape \(2,\) for logits"),

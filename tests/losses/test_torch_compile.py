@@ -7,10 +7,16 @@ from torch._dynamo.testing import CompileCounterWithBackend
 
 from structent import FixedStructure, SpanningTreePartitions, hierarchy
 from structent.losses.torch import StructuredCrossEntropy, structured_cross_entropy
-from structent.losses.torch.operator import Registered, distributed, draw_partition, labelled
+from structent.losses.torch.operator import (
+    Registered,
+    distributions_operator,
+    draw_partition,
+    labels_operator,
+)
 from structent.structure import catalog
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.requires("torch"),
     # torch's own, from the code that its compiler runs at import
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -22,7 +28,7 @@ COUNTIES = SpanningTreePartitions(catalog.california_counties(), 10, 0.5, seed=2
 
 @pytest.fixture(autouse=True)
 def fresh_compiler():
-    torch._dynamo.reset()
+    torch.compiler.reset()
 
 
 def steps(loss, logits, *arguments):
@@ -117,9 +123,9 @@ def test_the_operators_keep_the_rules_of_torch():
         torch.tensor([0.1, 0.2, 0.3, 0.4]).double(),
     )
     logits = torch.randn(4, 12, dtype=torch.float64, requires_grad=True)
-    target, targets = torch.randint(12, (4,)), torch.rand(4, 12, dtype=torch.float64)
-    torch.library.opcheck(labelled, (logits, target, block_of, weights, None, -100, True))
-    torch.library.opcheck(distributed, (logits, targets, block_of, weights, True))
+    target, distributions = torch.randint(12, (4,)), torch.rand(4, 12, dtype=torch.float64)
+    torch.library.opcheck(labels_operator, (logits, target, block_of, weights, None, -100, True))
+    torch.library.opcheck(distributions_operator, (logits, distributions, block_of, weights, True))
     registered = Registered(COUNTIES)
     torch.library.opcheck(draw_partition, (torch.tensor(3), registered.number, 2))
 
@@ -164,6 +170,6 @@ def test_a_structure_with_another_memory_order_is_the_same():
     block_of = torch.from_numpy(np.array(tree.block_of, order="F"))
     weights = torch.tensor(tree.weights.tolist(), dtype=torch.float64)
     logits, labels = torch.randn(4, 12), torch.randint(12, (4,))
-    losses, _, _ = labelled(logits, labels, block_of, weights, None, -100, False)
+    losses, _, _ = labels_operator(logits, labels, block_of, weights, None, -100, False)
     wanted = structured_cross_entropy(logits, labels, tree, reduction="none")
     torch.testing.assert_close(losses, wanted)

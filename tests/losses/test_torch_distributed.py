@@ -18,7 +18,7 @@ from tests.conftest import PROJECT
 from tests.losses.torch_programs import fork_workers, two_ranks
 from tests.losses.torch_programs.two_ranks import N_STEPS, RING, SAMPLER, SAVED_AFTER
 
-pytestmark = pytest.mark.requires("torch")
+pytestmark = [pytest.mark.slow, pytest.mark.requires("torch")]
 
 WEIGHT = torch.tensor([0.5, 1.0, 2.0] * 4)  # exact in every precision
 

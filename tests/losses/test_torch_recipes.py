@@ -21,6 +21,7 @@ SHOWN_BLOCK = re.compile(
 SAMPLER = SpanningTreePartitions(california_counties(), n_blocks=8, singleton_weight=0.5)
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.requires("torch"),
     # Lightning looks at the batches through a name that torch has deprecated.
     pytest.mark.filterwarnings("ignore:.*LeafSpec.* is deprecated:FutureWarning"),

@@ -14,7 +14,7 @@ from tests.strategies import distributions, partitions
 @given(partitions(), st.data())
 def test_a_block_has_the_probability_of_its_classes_together(partition, data):
     p = data.draw(distributions(len(partition.classes)))
-    found = block_proba([p], partition)
+    found = block_proba([p], partition, classes=partition.classes)
     for block, probability in zip(partition.blocks, found[0], strict=True):
         by_hand = sum(p[partition.classes.index(label)] for label in block)
         assert probability == pytest.approx(by_hand)

@@ -52,6 +52,7 @@ def test_the_error_of_a_level_is_the_mean_over_its_partitions(problem, n_bins, w
         level=level,
         n_bins=n_bins,
         sample_weight=weights if weighted else None,
+        classes=structure.classes,
     )
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 

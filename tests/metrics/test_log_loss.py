@@ -34,7 +34,7 @@ def test_the_structured_loss_is_that_of_the_definition(problem):
         for weight, partition in zip(structure.weights, structure.partitions, strict=True)
         if weight > 0
     )
-    found = structured_log_loss(y_true, proba, structure)
+    found = structured_log_loss(y_true, proba, structure, classes=structure.classes)
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
@@ -43,7 +43,7 @@ def test_the_loss_of_a_level_is_the_mean_over_its_partitions(problem, data):
     structure, y_true, proba = problem
     level = data.draw(st.sampled_from(list(structure.levels)))
     expected = mean_over_level(structure, level, lambda p: slow_log_loss(y_true, proba, p))
-    found = block_log_loss(y_true, proba, structure, level=level)
+    found = block_log_loss(y_true, proba, structure, level=level, classes=structure.classes)
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
@@ -51,7 +51,7 @@ def test_the_loss_of_a_level_is_the_mean_over_its_partitions(problem, data):
 def test_the_loss_of_a_partition_is_that_of_its_blocks(problem):
     structure, y_true, proba = problem
     partition = structure.partitions[0]
-    found = block_log_loss(y_true, proba, partition)
+    found = block_log_loss(y_true, proba, partition, classes=structure.classes)
     expected = slow_log_loss(y_true, proba, partition)
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
@@ -97,21 +97,26 @@ def test_all_classes_in_one_block_lose_nothing_however_a_row_was_rounded():
 def test_skill_is_the_share_saved_of_what_the_frequencies_lose(problem):
     structure, y_true, proba = problem
     frequencies = [y_true.count(label) / len(y_true) for label in structure.classes]
-    loss = structured_log_loss(y_true, proba, structure)
-    of_prior = structured_log_loss(y_true, [frequencies] * len(y_true), structure)
+    loss = structured_log_loss(y_true, proba, structure, classes=structure.classes)
+    of_prior = structured_log_loss(
+        y_true, [frequencies] * len(y_true), structure, classes=structure.classes
+    )
     assume(of_prior > 1e-9)
     expected = 1 - loss / of_prior
-    np.testing.assert_allclose(skill(y_true, proba, structure), expected, rtol=1e-9, atol=1e-9)
+    found = skill(y_true, proba, structure, classes=structure.classes)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
 @given(scored_rows(), st.data())
 def test_a_prior_may_be_given(problem, data):
     structure, y_true, proba = problem
     prior = (data.draw(distributions(structure.n_classes)) + 0.1) / (1 + 0.1 * structure.n_classes)
-    loss = structured_log_loss(y_true, proba, structure)
-    of_prior = structured_log_loss(y_true, [prior] * len(y_true), structure)
+    loss = structured_log_loss(y_true, proba, structure, classes=structure.classes)
+    of_prior = structured_log_loss(
+        y_true, [prior] * len(y_true), structure, classes=structure.classes
+    )
     assume(of_prior > 1e-9)
-    found = skill(y_true, proba, structure, prior=prior)
+    found = skill(y_true, proba, structure, prior=prior, classes=structure.classes)
     np.testing.assert_allclose(found, 1 - loss / of_prior, rtol=1e-9, atol=1e-9)
 
 
@@ -134,7 +139,7 @@ def test_the_prior_is_in_the_order_of_the_columns():
     structure = trivial(["b", "a", "c"])
     y_true, proba, _ = random_rows(structure, 30)
     prior = np.array([0.5, 0.3, 0.2])
-    expected = skill(y_true, proba, structure, prior=prior)
+    expected = skill(y_true, proba, structure, prior=prior, classes=structure.classes)
     order = [1, 0, 2]
     found = skill(
         y_true, proba[:, order], structure, prior=prior[order], classes=np.array(["a", "b", "c"])

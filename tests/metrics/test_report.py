@@ -10,9 +10,9 @@ from tests.metrics.problems import random_rows
 
 PLANTS = hierarchy(
     {
-        "rose": ("plant", "flower"),
-        "oak": ("plant", "tree"),
+        "daisy": ("plant", "flower"),
         "maple": ("plant", "tree"),
+        "oak": ("plant", "tree"),
         "trout": ("animal", "fish"),
     },
     level_names=["kingdom", "family"],
@@ -84,6 +84,11 @@ def test_it_prints_as_a_table_whose_columns_are_aligned():
         "mistake severity       1.0000  distance, over the mistakes\n"
         "average distance       0.5000  distance, over all rows"
     )
+
+
+def test_one_row_is_not_called_rows():
+    report = level_report(["daisy"], [[0.7, 0.1, 0.1, 0.1]], PLANTS)
+    assert "nats, over 1 row\n" in str(report)
 
 
 def test_as_a_dictionary_it_goes_through_json():

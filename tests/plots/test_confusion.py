@@ -22,7 +22,8 @@ def plotted(structure, n_rows=400, size=(7, 7)):
     k = len(structure.classes)
     labels, proba = rng.integers(k, size=n_rows), rng.dirichlet(np.ones(k), size=n_rows)
     figure = Figure(figsize=size)
-    ax = plot_confusion(labels, proba, structure, figure.add_subplot())
+    names = [structure.classes[label] for label in labels]
+    ax = plot_confusion(names, proba, structure, figure.add_subplot(), classes=structure.classes)
     figure.draw_without_rendering()
     return labels, proba, ax
 
@@ -83,11 +84,11 @@ def test_the_cuts_of_an_order_are_not_outlined():
     assert len(plotted(ordinal(range(7)))[2].lines) == 0
 
 
-def test_labels_that_are_no_places_are_refused():
+def test_labels_that_do_not_fit_are_refused():
     ax, plants = Figure().add_subplot(), trivial(["oak", "rose"])
-    with pytest.raises(LabelError, match=r"structure.encode\(names\) gives them"):
-        plot_confusion(["oak"], [[1.0, 0.0]], plants, ax)
-    with pytest.raises(LabelError, match="between 0 and 1, the places of the classes, got 2 to 2"):
-        plot_confusion([2], [[1.0, 0.0]], plants, ax)
-    with pytest.raises(StructureError, match="labels has 2 rows but proba has 1"):
-        plot_confusion([0, 1], [[1.0, 0.0]], plants, ax)
+    with pytest.raises(LabelError, match="0 is not a class of the structure"):
+        plot_confusion([0], [[1.0, 0.0]], plants, ax)
+    with pytest.raises(StructureError, match="y_true has 2 rows but proba has 1"):
+        plot_confusion(["oak", "rose"], [[1.0, 0.0]], plants, ax)
+    with pytest.raises(StructureError, match="there must be at least one row, got none"):
+        plot_confusion([], np.empty((0, 2)), plants, ax)

@@ -7,7 +7,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from structent import LabelGraph, SpanningTreePartitions
 from structent.plots.graph import layout
-from structent.plots.kinds import adjacency
+from structent.plots.order import adjacency
 from structent.structure import catalog
 from tests.plots.drawn import drawn, texts
 from tests.strategies import connected_graphs

@@ -1,9 +1,13 @@
 """Drawings of structures, by their kind."""
 
+import subprocess
+import sys
+
 import pytest
 
 from structent import (
     FixedStructure,
+    LabelGraph,
     Partition,
     RandomPartition,
     SpanningTreePartitions,
@@ -48,6 +52,23 @@ def test_of_a_sampler_without_a_graph_the_first_draw_is_shown():
 def test_what_is_no_structure_is_refused():
     with pytest.raises(StructureError, match="must be a RandomPartition or a sampler, got list"):
         drawing_of([["a"], ["b"]])
+
+
+@pytest.mark.parametrize(
+    ("structure", "counted"),
+    [
+        (trivial(["a"]), "A tree of 1 class;"),
+        (SpanningTreePartitions(LabelGraph([("a", "b")]), 1, 0.5), "2 classes and 1 edge between"),
+        (SpanningTreePartitions(LabelGraph([("a", "b")]), 1, 0.5), "into 1 connected block."),
+    ],
+)
+def test_one_thing_is_not_called_many(structure, counted):
+    assert counted in drawing_of(structure).summary
+
+
+def test_structures_are_drawn_without_scikit_learn():
+    code = "import sys; sys.modules['sklearn'] = None; import structent.plots"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("structure", [catalog.months(), catalog.cifar100(), ordinal(["$a$", "b"])])

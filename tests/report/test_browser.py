@@ -5,13 +5,16 @@ import shutil
 import pytest
 
 from structent import SpanningTreePartitions
-from structent.report import write_report
 from structent.structure import catalog
 from tests.plots.contrast import contrast
 from tests.report.test_page import HOSTILE, SECTIONS
 from tests.studies.made import made_comparison
 
-pytestmark = [pytest.mark.requires("chromium"), pytest.mark.requires("selenium")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.requires("chromium"),
+    pytest.mark.requires("selenium"),
+]
 
 STRUCTURES = {
     "months": catalog.months(),
@@ -42,7 +45,10 @@ def addresses(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     for name, structure in STRUCTURES.items():
         comparison = made_comparison(structure, learning_curve=True)
-        write_report(comparison, folder / f"{name}.html", model_file="model.structent")
+        comparison.to_html(
+            folder / f"{name}.html", data="weather.csv", target="month",
+            model_file="model.structent",
+        )  # fmt: skip
     return {name: (folder / f"{name}.html").as_uri() for name in STRUCTURES}
 
 

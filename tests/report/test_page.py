@@ -1,14 +1,25 @@
-"""The page without a browser: what is in it, and what must never be."""
+"""The page of a comparison without a browser: what is in it, and what must never be."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from structent import SpanningTreePartitions, circular, hierarchy, ordinal, trivial
-from structent.report import report_html, write_report
+from structent.report import comparison_page
+from structent.report.page import (
+    facts,
+    folds_table,
+    levels_table,
+    scores_table,
+    severity_table,
+    weights_table,
+)
 from structent.structure import catalog
+from structent.studies.comparison import ArmScores
 from tests.studies.made import made_comparison
 
 SCRIPT, QUOTES = "<script>alert(1)</script>", "say \"hi\" & 'bye'"
@@ -24,6 +35,7 @@ STRUCTURES = {
     "hostile": HOSTILE,
     "trivial": trivial(["a", "b"]),
 }
+ABOUT = {"data": "weather.csv", "target": "month"}
 SECTIONS = ["compared", "structure", "levels", "weights", "differences", "confusion", "reliability"]
 
 
@@ -47,9 +59,13 @@ class Page(HTMLParser):
         return [attributes for tag, attributes in self.tags if tag in names]
 
 
+def page_of(comparison, **options):
+    return comparison_page(comparison, **(ABOUT | options))
+
+
 @pytest.fixture(scope="module", params=STRUCTURES)
 def page(request):
-    return Page(report_html(made_comparison(STRUCTURES[request.param])))
+    return Page(page_of(made_comparison(STRUCTURES[request.param])))
 
 
 def test_every_section_is_there_and_linked(page):
@@ -58,7 +74,7 @@ def test_every_section_is_there_and_linked(page):
 
 
 def test_the_verdict_comes_first(page):
-    verdict = "The structure lowers log loss by 0.010 +- 0.003 (95 %)."
+    verdict = "The structure lowers log loss by 0.010 ± 0.003 (95 %)."
     assert page.text.index(verdict) < page.text.index("What was compared")
 
 
@@ -70,7 +86,7 @@ def test_no_tag_refers_to_anything_outside(page):
 
 
 def test_no_address_but_the_names_of_svg_is_in_the_page():
-    html = report_html(made_comparison(catalog.months()))
+    html = page_of(made_comparison(catalog.months()))
     assert set(re.findall(r"https?://[^\s\"'<]*", html)) == {
         "http://www.w3.org/2000/svg",
         "http://www.w3.org/1999/xlink",
@@ -90,7 +106,7 @@ def test_names_are_text_and_never_tags(page):
 
 
 def test_hostile_names_are_shown_as_they_are():
-    text = Page(report_html(made_comparison(HOSTILE))).text
+    text = Page(page_of(made_comparison(HOSTILE))).text
     for name in (SCRIPT, QUOTES, "<b>plant</b>", "--><i>", "$a$_{"):
         assert name in text
 
@@ -123,7 +139,7 @@ def test_every_table_has_a_caption_and_every_heading_a_scope(page):
 
 def test_scores_are_means_and_deviations_over_the_folds():
     comparison = made_comparison(catalog.months())
-    text = Page(report_html(comparison)).text
+    text = Page(page_of(comparison)).text
     losses = comparison.scores["structure"].by_level[:, 0, 0]
     assert f"{losses.mean():.4f} ± {losses.std(ddof=1):.4f}" in text
     severity = comparison.scores["scrambled"].severity
@@ -132,49 +148,139 @@ def test_scores_are_means_and_deviations_over_the_folds():
 
 def test_what_was_compared_is_told():
     comparison = made_comparison(catalog.months(), cuts=("half of the rows were left out",))
-    text = " ".join(Page(report_html(comparison)).text.split())
+    notes = ("2 rows without a label were left out",)
+    text = " ".join(Page(page_of(comparison, group="station", notes=notes)).text.split())
     for told in (
         "month, 12 classes",
         "600 used of 600 with a label",
         "2: rain, wind",
-        "5 folds, 2 times",
+        "5 folds x 2 repeats",
+        "station",
         "12.5 seconds",
         "2 rows without a label were left out",
+        "1 row is known by a block alone",
         "half of the rows were left out",
     ):
         assert told in text
 
 
 def test_the_learning_curve_has_a_section_where_there_is_one():
-    page = Page(report_html(made_comparison(catalog.months(), learning_curve=True)))
+    page = Page(page_of(made_comparison(catalog.months(), learning_curve=True)))
     assert "learning-curve" in [section["id"] for section in page.named("section")]
 
 
 def test_the_model_file_is_quoted_for_python_and_for_the_shell():
-    html = report_html(made_comparison(catalog.months()), model_file="it's mine.structent")
+    html = comparison_page(
+        made_comparison(catalog.months()), **ABOUT, model_file="it's mine.structent"
+    )
     text = Page(html).text
     assert 'StructuredBoostingClassifier.load("it\'s mine.structent")' in text
     assert "structent predict 'it'\"'\"'s mine.structent' weather.csv -o" in text
 
 
 def test_the_same_comparison_gives_the_same_page():
-    first, second = (report_html(made_comparison(STRUCTURES["counties"])) for _ in range(2))
+    first, second = (page_of(made_comparison(STRUCTURES["counties"])) for _ in range(2))
     assert first == second
 
 
 def test_a_page_of_a_hundred_classes_is_below_a_megabyte():
-    html = report_html(made_comparison(catalog.cifar100(), n_rows=3000, learning_curve=True))
+    html = page_of(made_comparison(catalog.cifar100(), n_rows=3000, learning_curve=True))
     assert len(html.encode()) < 2**20
 
 
 def test_names_in_any_script_are_kept():
     fish = circular(["鲤鱼", "سمك", "рыба"], width=2)
-    assert "鲤鱼" in Page(report_html(made_comparison(fish))).text
+    assert "鲤鱼" in Page(page_of(made_comparison(fish))).text
 
 
 def test_the_file_is_the_page_and_nothing_is_left_beside_it(tmp_path):
     comparison = made_comparison(catalog.months())
-    write_report(comparison, tmp_path / "report.html", model_file="m.structent")
+    comparison.to_html(tmp_path / "report.html", **ABOUT, model_file="m.structent")
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
     written = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert written == report_html(comparison, model_file="m.structent")
+    assert written == page_of(comparison, model_file="m.structent")
+
+
+def test_where_accuracy_decides_no_difference_is_called_a_log_loss():
+    comparison = made_comparison(catalog.months(), metric="accuracy")
+    table = folds_table(comparison)
+    assert "of the class error" in table.caption
+    section = page_of(comparison).partition('id="differences"')[2].partition("</section>")[0]
+    labels = [svg["aria-label"] for svg in Page(section).named("svg")]
+    captions = re.findall("<caption>(.*?)</caption>", section)
+    assert not [text for text in [*labels, *captions] if "log loss" in text or "nats" in text]
+
+
+# The tables
+
+
+MONTHS = made_comparison(catalog.months())
+
+
+def texts(table):
+    return [[cell.text for cell in row] for row in table.rows]
+
+
+def test_the_levels_of_months_are_quarters_and_months():
+    assert texts(levels_table(MONTHS)) == [
+        ["width 3", "3", "4", "0.700"],
+        ["class", "1", "12", "0.300"],
+    ]
+
+
+def test_a_sampler_has_no_levels_to_list():
+    counties = SpanningTreePartitions(catalog.california_counties(), 10, 0.5)
+    assert levels_table(made_comparison(counties)) is None
+
+
+def test_there_is_a_row_for_each_level_and_model_with_the_mean_to_sort_by():
+    table = scores_table(MONTHS)
+    assert [row[:2] for row in texts(table)][:3] == [
+        ["width 3", "no structure"],
+        ["width 3", "the structure"],
+        ["width 3", "scrambled copies"],
+    ]
+    assert len(table.rows) == 6
+    assert table.rows[4][3].value == MONTHS.mean("structure", "class", "accuracy")
+
+
+def test_folds_without_mistakes_have_no_severity():
+    severity = np.array([np.nan, 1.0, 2.0])
+    scores = {
+        "none": ArmScores(MONTHS.scores["none"].by_level, severity),
+        "structure": ArmScores(MONTHS.scores["none"].by_level, np.full(3, np.nan)),
+        "scrambled": ArmScores(MONTHS.scores["none"].by_level, severity[:2]),
+    }
+    table = severity_table(replace(MONTHS, scores=scores))
+    assert [row[1] for row in texts(table)] == ["1.5000 ± 0.7071", "none", "1.0000"]
+
+
+def test_every_candidate_weight_is_counted():
+    chosen = np.array([0.1, 0.1, 1.0, 0.4])
+    table = weights_table(replace(MONTHS, chosen=chosen))
+    assert texts(table) == [
+        ["0.1", "2 of 4"],
+        ["0.4", "1 of 4"],
+        ["0.7", "0 of 4"],
+        ["1 (no structure)", "1 of 4"],
+    ]
+
+
+def test_every_fold_has_a_row():
+    table = folds_table(MONTHS)
+    assert len(table.rows) == 10
+    assert table.rows[2][2].value == MONTHS.against_none.per_fold[2]
+    assert [row[:2] for row in texts(table)][4:6] == [["5", "1"], ["1", "2"]]
+    assert "class log loss, in nats per row" in table.caption
+
+
+def test_many_features_are_counted_and_not_all_listed():
+    wide = replace(MONTHS, task=replace(MONTHS.task, features=tuple(map(str, range(100)))))
+    told = dict(facts(wide, "d", "t", None))["Features"]
+    assert told.startswith("100: 0, 1, 2")
+    assert told.endswith("29 and 70 more")
+
+
+def test_the_group_is_told_where_there_is_one():
+    assert dict(facts(MONTHS, "d", "t", "patient"))["Rows kept together by"] == "patient"
+    assert "Rows kept together by" not in dict(facts(MONTHS, "d", "t", None))

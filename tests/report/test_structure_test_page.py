@@ -1,20 +1,23 @@
 """The page of a test without a browser."""
 
+from dataclasses import replace
+
 import pytest
 
 from structent import SpanningTreePartitions
-from structent.report import structure_test_html, write_structure_test
+from structent.report import structure_test_page
+from structent.report.page import facts_of_test
 from structent.structure import catalog
 from tests.report.test_page import HOSTILE, QUOTES, Page
 from tests.studies.made_tests import made_gains, made_test
 
-ABOUT = {"data": "weather.csv", "target": "month", "n_rows": 600}
+ABOUT = {"data": "weather.csv", "target": "month"}
 SECTIONS = ["null", "differences", "partitions", "tested", "structure"]
 
 
 def made_page(structure, **options):
     found = made_test(structure)
-    return Page(structure_test_html(found, **(ABOUT | {"gains": made_gains(structure)} | options)))
+    return Page(structure_test_page(found, **(ABOUT | {"gains": made_gains(structure)} | options)))
 
 
 @pytest.fixture(scope="module", params=["months", "hostile"])
@@ -51,21 +54,39 @@ def test_hostile_names_are_shown_as_they_are():
 
 def test_a_sampler_has_no_partitions_to_show():
     found = made_test(SpanningTreePartitions(catalog.california_counties(), 10, 0.5))
-    page = Page(structure_test_html(found, **ABOUT))
+    page = Page(structure_test_page(found, **ABOUT))
     assert "partitions" not in [section["id"] for section in page.named("section")]
 
 
 def test_what_was_tested_is_told():
     found = made_test(catalog.months(), n_copies=10, n_as_good=3)
     text = " ".join(
-        Page(structure_test_html(found, **ABOUT, notes=("2 rows left out.",))).text.split()
+        Page(structure_test_page(found, **ABOUT, notes=("2 rows left out.",))).text.split()
     )
-    for told in ("600", "month, 12 classes", "10, 3 of them as good", "2 rows left out."):
+    for told in (
+        "600",
+        "5 folds",
+        "month, 12 classes",
+        "10, 3 of them as good",
+        "2 rows left out.",
+    ):
         assert told in text
 
 
 def test_the_file_is_the_page(tmp_path):
     found = made_test(catalog.months())
-    write_structure_test(found, tmp_path / "test.html", **ABOUT)
+    found.to_html(tmp_path / "test.html", **ABOUT)
     written = (tmp_path / "test.html").read_text(encoding="utf-8")
-    assert written == structure_test_html(found, **ABOUT)
+    assert written == structure_test_page(found, **ABOUT)
+
+
+def test_a_structure_that_none_beats_is_not_shown_in_green():
+    html = structure_test_page(made_test(catalog.months(), against_none=0.05), **ABOUT)
+    assert '<p class="verdict no-better-than-none">The structure does not help' in html
+    helps = structure_test_page(made_test(catalog.months(), against_none=-0.05), **ABOUT)
+    assert '<p class="verdict helps">' in helps
+
+
+def test_losses_of_a_function_have_no_rows():
+    found = replace(made_test(catalog.months()), n_rows=None)
+    assert "Rows" not in dict(facts_of_test(found, "d", "t"))

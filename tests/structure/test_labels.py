@@ -1,4 +1,4 @@
-"""Labels of a product of structures: tuples, or a column for each part."""
+"""Labels: tuples, or a column for each part, where the structure is a product; and their order."""
 
 import numpy as np
 import pandas as pd
@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from structent import LabelError, circular, ordinal, trivial
+from structent.structure.labels import sorted_classes
 
 PAIRS = circular(["a", "b", "c"], width=2).product(ordinal([1, 2]))
 ROWS = [("c", 1), ("a", 2), ("b", 1)]
@@ -28,12 +29,12 @@ CODES = [4, 1, 2]
 )
 def test_pairs_are_encoded_in_whatever_form_they_come(labels):
     assert PAIRS.encode(labels).tolist() == CODES
-    assert PAIRS.encode(labels, allow_blocks=True).codes.tolist() == CODES
+    assert PAIRS.encode_with_blocks(labels).codes.tolist() == CODES
 
 
 def test_a_block_of_pairs_is_a_label_of_its_own():
-    targets = PAIRS.encode([("c", 1), "(a+b, 2)", {("a", 1), ("c", 2)}], allow_blocks=True)
-    assert targets.classes_of_rows() == [
+    label_sets = PAIRS.encode_with_blocks([("c", 1), "(a+b, 2)", {("a", 1), ("c", 2)}])
+    assert label_sets.classes_of_rows() == [
         (("c", 1),),
         (("a", 2), ("b", 2)),
         (("a", 1), ("c", 2)),
@@ -53,3 +54,7 @@ def test_columns_are_joined_only_for_classes_of_as_many_parts():
     ):
         with pytest.raises(LabelError, match="labels must have one axis, got shape"):
             structure.encode(table)
+
+
+def test_numbers_sort_before_text():
+    assert sorted_classes(["b", 10, "a", 9]) == (9, 10, "a", "b")

@@ -208,7 +208,7 @@ def test_one_vector_a_class_gives_plain_distances():
 @pytest.mark.parametrize(
     ("confusion", "message"),
     [
-        ([[1, 2, 3], [4, 5, 6]], r"one row and one column a class, got shape \(2, 3\)"),
+        ([[1, 2, 3], [4, 5, 6]], r"one row and one column per class, got shape \(2, 3\)"),
         ([[1, -2], [1, 1]], "must not be negative, got -2"),
         ([[1, np.nan], [1, 1]], "must be finite numbers"),
         ([[1, 2], [0, 0]], "rows of every class, got none in row 1"),

@@ -22,6 +22,14 @@ from structent.structure import catalog
 from tests.strategies import class_sets, partitions, random_partitions, weights
 
 
+@given(class_sets())
+def test_definition_11_the_trivial_structure_has_only_the_singletons(classes):
+    structure = trivial(classes)
+    assert structure.n_partitions == 1
+    assert structure.singleton_weight == 1.0
+    assert structure.partitions[0].n_blocks == len(classes)
+
+
 @given(random_partitions())
 def test_block_of_and_weights_are_all_there_is(structure):
     assert structure.block_of.shape == (structure.n_partitions, structure.n_classes)
@@ -293,7 +301,7 @@ ONE, TWO = Partition.singletons(["a", "b"]), Partition.from_blocks([["a", "b"]])
         (lambda: trivial(["a"]).with_singleton_weight(1.5), "between 0 and 1, got 1.5"),
         (lambda: trivial(["a"]).with_singleton_weight("x"), "a number between 0 and 1, got 'x'"),
         (lambda: mix([]), "one or more structures, got none"),
-        (lambda: mix([ONE]), "mix takes a RandomPartition or a sampler"),
+        (lambda: mix([ONE]), "each structure of mix must be a RandomPartition"),
         (lambda: mix([trivial(["a"]), trivial(["b"])]), "must cover the same classes"),
         (lambda: mix([trivial(["a"])], [0.5]), "weights must sum to 1"),
     ],

@@ -1,11 +1,11 @@
-"""Targets of any granularity."""
+"""Labels of any granularity: classes, blocks and sets of classes."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from structent import LabelError, hierarchy
-from structent.structure import catalog
+from structent.structure import LabelSets, catalog
 from tests.strategies import random_partitions
 
 PLANTS = hierarchy(
@@ -19,17 +19,17 @@ PLANTS = hierarchy(
 
 
 def test_classes_come_first_then_blocks_then_other_sets():
-    targets = PLANTS.encode(["maple", "tree", "plant", {"rose", "trout"}, "oak"], allow_blocks=True)
-    assert targets.classes_of_rows() == [
+    label_sets = PLANTS.encode_with_blocks(["maple", "tree", "plant", {"rose", "trout"}, "oak"])
+    assert label_sets.classes_of_rows() == [
         ("maple",),
         ("oak", "maple"),
         ("oak", "maple", "rose"),
         ("rose", "trout"),
         ("oak",),
     ]
-    assert targets.sets[:4] == ((0,), (1,), (2,), (3,))
-    assert targets.codes[-1] == 0
-    assert targets.codes[3] == len(targets.sets) - 1
+    assert label_sets.sets[:4] == ((0,), (1,), (2,), (3,))
+    assert label_sets.codes[-1] == 0
+    assert label_sets.codes[3] == len(label_sets.sets) - 1
 
 
 @given(random_partitions(), st.data())
@@ -40,36 +40,36 @@ def test_a_full_name_means_its_block(structure, data):
     name = f"{level}:{partition.names[number]}"
     if name in structure.classes:
         return
-    targets = structure.encode([name], allow_blocks=True)
-    assert targets.classes_of_rows() == [partition.blocks[number]]
+    label_sets = structure.encode_with_blocks([name])
+    assert label_sets.classes_of_rows() == [partition.blocks[number]]
 
 
 @given(random_partitions(), st.data())
 def test_classes_have_the_codes_that_they_have_without_blocks(structure, data):
     rows = data.draw(st.lists(st.sampled_from(structure.classes), max_size=9))
-    targets = structure.encode(rows, allow_blocks=True)
-    assert targets.codes.tolist() == structure.encode(rows).tolist()
+    label_sets = structure.encode_with_blocks(rows)
+    assert label_sets.codes.tolist() == structure.encode(rows).tolist()
 
 
 def test_a_set_that_is_a_block_has_the_code_of_the_block():
-    block, as_set = PLANTS.encode(["tree", {"maple", "oak"}], allow_blocks=True).codes
+    block, as_set = PLANTS.encode_with_blocks(["tree", {"maple", "oak"}]).codes
     assert block == as_set
 
 
 def test_a_name_of_both_a_class_and_a_block_means_the_class():
     both = hierarchy({"tree": ("tree",), "oak": ("tree",), "rose": ("flower",)})
-    short, full = both.encode(["tree", "level 1:tree"], allow_blocks=True).classes_of_rows()
+    short, full = both.encode_with_blocks(["tree", "level 1:tree"]).classes_of_rows()
     assert short == ("tree",)
     assert full == ("tree", "oak")
 
 
 def test_a_name_of_several_blocks_must_be_made_full():
     cifar = catalog.cifar100()
-    plants = cifar.encode(["plants"], allow_blocks=True)
+    plants = cifar.encode_with_blocks(["plants"])
     assert len(plants.classes_of_rows()[0]) == 15
     ambiguous = hierarchy({"a": ("x", "y"), "b": ("x", "z"), "c": ("y", "w")})
     with pytest.raises(LabelError, match="several blocks; write level 1:y or level 2:y"):
-        ambiguous.encode(["y"], allow_blocks=True)
+        ambiguous.encode_with_blocks(["y"])
 
 
 @pytest.mark.parametrize(
@@ -82,11 +82,17 @@ def test_a_name_of_several_blocks_must_be_made_full():
         ({"oak", "elm"}, "'elm' is not a class"),
     ],
 )
-def test_unknown_targets_are_refused(label, message):
+def test_unknown_labels_are_refused(label, message):
     with pytest.raises(LabelError, match=message):
-        PLANTS.encode([label], allow_blocks=True)
+        PLANTS.encode_with_blocks([label])
 
 
 def test_a_block_is_no_label_unless_allowed():
     with pytest.raises(LabelError, match="'tree' is not a class"):
         PLANTS.encode(["tree"])
+
+
+def test_sets_without_rows_have_the_codes_that_they_have_with_rows():
+    encoded = PLANTS.encode_with_blocks(["tree", {"rose", "trout"}])
+    bare = LabelSets.of_sets(encoded.coarse_sets, PLANTS.classes)
+    assert (bare.sets, bare.classes, len(bare.codes)) == (encoded.sets, encoded.classes, 0)

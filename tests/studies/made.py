@@ -15,7 +15,9 @@ from structent.studies.comparison import (
 )
 
 
-def made_comparison(structure, *, n_rows=600, n_folds=10, seed=0, learning_curve=False, cuts=()):
+def made_comparison(
+    structure, *, n_rows=600, n_folds=10, seed=0, learning_curve=False, cuts=(), metric="log loss"
+):
     """A comparison of the right shape: every number in it is drawn."""
     rng = np.random.default_rng(seed)
     k = len(structure.classes)
@@ -41,9 +43,9 @@ def made_comparison(structure, *, n_rows=600, n_folds=10, seed=0, learning_curve
         curve = LearningCurve((100, 200, 400), *rng.normal(2, 0.1, size=(2, 3, n_folds)))
     return Comparison(
         Task(
-            "weather.csv", "month", None, ("rain", "wind"), n_rows, n_rows, structure.classes,
+            ("rain", "wind"), n_rows, n_rows, structure.classes,
             tuple(np.bincount(labels, minlength=k).tolist()), structure.classes[:1],
-            ("2 rows without a label were left out",),
+            ("1 row is known by a block alone",),
         ),
         Plan(5, n_folds // 5, 2, (0.1, 0.4, 0.7), tuple(cuts)),
         structure,
@@ -51,10 +53,11 @@ def made_comparison(structure, *, n_rows=600, n_folds=10, seed=0, learning_curve
         scores,
         rng.choice([0.1, 0.4, 1.0], size=n_folds),
         *(Difference(d, d.mean(), d.mean() - 0.003, d.mean() + 0.003) for d in differences),
-        Verdict("helps", "The structure lowers log loss by 0.010 +- 0.003 (95 %)."),
+        Verdict("helps", "The structure lowers log loss by 0.010 ± 0.003 (95 %)."),
         labels,
         {arm: rng.dirichlet(np.ones(k), size=n_rows) for arm in ("none", "structure")},
         12.5,
         seed,
         curve,
+        metric,
     )  # fmt: skip

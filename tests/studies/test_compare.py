@@ -1,5 +1,7 @@
 """Comparisons on planted data: what is found, and that it is found on rows not seen."""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,18 +13,13 @@ from structent import (
     SpanningTreePartitions,
     StructentError,
     StructuredBoostingClassifier,
+    StructuredLogisticRegression,
     circular,
     hierarchy,
 )
 from structent.metrics import block_log_loss
-from structent.studies import compare
-from structent.studies.compare import (
-    FEWEST_ROWS,
-    affordable,
-    checked_rows,
-    seconds_needed,
-    seconds_of_rows,
-)
+from structent.studies import LearnedStructure, compare
+from structent.studies.compare import FEWEST_ROWS, affordable, seconds_needed, seconds_of_rows
 from structent.studies.comparison import METRICS, Plan
 from tests.estimators.problems import planted_problem
 
@@ -47,7 +44,7 @@ def test_a_planted_structure_is_found_to_help_and_its_scrambled_copy_is_not():
 @pytest.fixture(scope="module")
 def small():
     structure, features, labels = planted_problem(240)
-    return compare(features, labels, structure, seed=4, **SMALL), labels
+    return compare(features, labels, structure, random_state=4, **SMALL), labels
 
 
 def test_scores_are_those_of_the_rows_held_out(small):
@@ -76,9 +73,9 @@ def test_differences_are_paired_by_fold(small):
 
 def test_the_same_seed_finds_the_same(small):
     structure, features, labels = planted_problem(240)
-    again = compare(features, labels, structure, seed=4, **{**SMALL, "n_jobs": 1})
+    again = compare(features, labels, structure, random_state=4, **{**SMALL, "n_jobs": 1})
     np.testing.assert_array_equal(again.against_none.per_fold, small[0].against_none.per_fold)
-    other = compare(features, labels, structure, seed=5, **SMALL)
+    other = compare(features, labels, structure, random_state=5, **SMALL)
     assert (other.against_none.per_fold != small[0].against_none.per_fold).any()
 
 
@@ -119,12 +116,36 @@ def test_a_small_budget_cuts_and_says_so():
     assert found.task.n_rows == 1500
     assert "3 folds instead of 5" in found.plan.cuts
     assert len(found.chosen) == 3
+    assert found.plan.cross_validation == "3 folds"
+
+
+def test_repeats_that_the_time_did_not_allow_are_not_counted(monkeypatch):
+    structure, features, labels = planted_problem(150)
+    # By its full name, the module is hidden behind the function.
+    module = sys.modules["structent.studies.compare"]
+    monkeypatch.setattr(module, "_affordable_plan", lambda plan, rows, *_: (plan, len(rows)))
+    found = compare(features, labels, structure, budget=1e-6, **{**SMALL, "n_repeats": 3})
+    assert found.plan.cross_validation == "3 folds"
+    assert found.plan.cuts == (
+        "1 repeat of the cross-validation instead of 3, because the time was up",
+    )
+    assert len(found.chosen) == 3
+
+
+def test_a_seed_that_was_drawn_repeats_the_comparison():
+    structure, features, labels = planted_problem(120)
+    unseeded = StructuredBoostingClassifier(n_estimators=5, learning_rate=0.3, subsample=0.7)
+    asked = {**SMALL, "estimator": unseeded}
+    first = compare(features, labels, structure, **asked)
+    again = compare(features, labels, structure, random_state=first.seed, **asked)
+    np.testing.assert_array_equal(first.proba["none"], again.proba["none"])
+    assert compare(features, labels, structure, **asked).seed != first.seed
 
 
 def test_progress_is_told():
     structure, features, labels = planted_problem(150)
     told = []
-    compare(features, labels, structure, **SMALL, on_progress=lambda *what: told.append(what))
+    compare(features, labels, structure, **SMALL, progress=lambda *what: told.append(what))
     assert told[0] == ("a timed probe", 0, 1)
     assert told[-1] == ("folds", 3, 3)
 
@@ -153,10 +174,20 @@ def test_bad_input_is_refused():
         compare(features, labels, structure, metric="f1")
     with pytest.raises(StructentError, match="n_folds must be between 3 and 60"):
         compare(features, labels, structure, n_folds=2)
-    with pytest.raises(StructentError, match="one entry for each of the 60 rows, got 3"):
+    with pytest.raises(
+        StructentError, match=r"one entry for each of the 60 rows, got shape \(3,\)"
+    ):
         compare(features, labels, structure, groups=[1, 2, 3])
     with pytest.raises(StructentError, match="structure must be a RandomPartition"):
         compare(features, labels, None)
+    with pytest.raises(StructentError, match=r"X must have one row for each of the 60 labels"):
+        compare(features[:50], labels, structure)
+    with pytest.raises(StructentError, match="fit takes an eval_set"):
+        compare(features, labels, structure, estimator=StructuredLogisticRegression())
+    with pytest.raises(StructentError, match="n_folds must be between 3 and 4, the number of gro"):
+        compare(features, labels, structure, groups=np.arange(60) % 4)
+    with pytest.raises(StructentError, match="got one that is to be learned"):
+        compare(features, labels, LearnedStructure(), allow_blocks=True)
 
 
 @pytest.mark.parametrize(
@@ -164,9 +195,9 @@ def test_bad_input_is_refused():
     [
         ({"n_repeats": 0}, "n_repeats must be between 1 and 1000, got 0"),
         ({"n_copies": 0}, "n_copies must be between 1 and 1000, got 0"),
-        ({"n_jobs": 0}, "n_jobs must be between 1 and 1024, got 0"),
-        ({"n_jobs": -5}, "n_jobs must be between 1 and 1024, got -5"),
-        ({"seed": -1}, "seed must be between 0 and 4294967295, got -1"),
+        ({"n_jobs": 0}, "n_jobs must be between 1 and 32768, got 0"),
+        ({"n_jobs": -5}, "n_jobs must be between 1 and 32768, got -5"),
+        ({"random_state": -1}, "random_state must be between 0 and 4294967295, got -1"),
         ({"budget": float("nan")}, "budget must be a number of seconds above 0, got nan"),
         ({"budget": -1}, "budget must be a number of seconds above 0, got -1"),
         ({"budget": "600"}, "budget must be a number of seconds above 0, got '600'"),
@@ -249,12 +280,6 @@ def test_coarse_rows_are_learned_from_and_judged_where_they_can_be():
     np.testing.assert_array_equal(found.labels, CODES[1::2])
     assert np.isfinite(found.scores["scrambled"].by_level).all()
     assert "60 rows are known by a block" in found.task.notes[-1]
-
-
-def test_a_block_means_the_same_classes_in_scrambled_copies():
-    rows = checked_rows(X, MIXED, None, GROUPS, allow_blocks=True)
-    of_g1 = rows.labels[MIXED == "g1"]
-    assert all(label == frozenset({"c2", "c3"}) for label in of_g1)
 
 
 def test_every_fold_needs_a_row_of_known_class():

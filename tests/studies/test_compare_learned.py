@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from structent import RandomPartition, StructuredBoostingClassifier
-from structent.report import write_report
 from structent.studies import LearnedStructure, compare
-from structent.studies.arms import Contest, Rows
+from structent.studies.arms import Contest
 from structent.studies.compare import seconds_needed
 from structent.studies.comparison import Plan
+from structent.studies.fitting import checked_rows
 from tests.estimators.problems import planted_problem
 
 pytestmark = pytest.mark.requires("xgboost")
@@ -16,8 +16,15 @@ pytestmark = pytest.mark.requires("xgboost")
 TREES = StructuredBoostingClassifier(
     n_estimators=12, learning_rate=0.3, random_state=0, n_jobs=1
 )  # fmt: skip
-TO_LEARN = LearnedStructure(n_levels=2, cv=3)
-SMALL = {"estimator": TREES, "n_folds": 3, "n_repeats": 1, "n_copies": 1, "n_jobs": 2}
+TO_LEARN = LearnedStructure(n_levels=2, n_folds=3)
+SMALL = {
+    "estimator": TREES,
+    "n_folds": 3,
+    "n_repeats": 1,
+    "n_copies": 1,
+    "n_jobs": 2,
+    "random_state": 0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -41,31 +48,33 @@ def test_levels_are_the_same_in_every_fold(found):
     assert found.levels == ("level 1", "level 2", "class")
     assert found.scores["structure"].by_level.shape == (3, 3, 3)
     assert found.plan.n_learning == 3
-    assert "learned anew from the training rows of every fold" in found.task.notes[-1]
+    assert "learned again from the training rows of every fold" in found.task.notes[-1]
 
 
 def test_the_report_shows_what_was_learned(found, tmp_path):
-    write_report(found, tmp_path / "report.html")
+    found.to_html(tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text()
     assert "level 2" in text
-    assert "learned anew" in text
+    assert "learned again" in text
 
 
-def test_the_structure_of_a_fold_hangs_on_its_training_rows_alone():
+def test_the_structure_of_a_fold_depends_on_its_training_rows_alone():
     _, features, labels = planted_problem(200)
     features = np.column_stack([np.arange(200), features])  # the number of the row
 
     def contest(of_features):
-        rows = Rows(of_features, labels, None)
+        rows = checked_rows(of_features, labels, None, estimator=TREES, groups=None)
         fold_of = np.arange(200) % 3
         return Contest.of(TREES, TO_LEARN, rows, fold_of, 0, np.random.RandomState(0))
 
     before = contest(features)
-    held_out = np.concatenate([before.test.features, before.validation.features])[:, 0].astype(int)
+    held_out = np.concatenate([before.test.features.codes, before.validation.features.codes])[
+        :, 0
+    ].astype(int)
     other = features.copy()
     other[held_out, 1:] = 9 * np.random.default_rng(1).normal(size=(len(held_out), 20))
     assert contest(other).structure == before.structure
-    trained_on = before.train.features[:, 0].astype(int)
+    trained_on = before.train.features.codes[:, 0].astype(int)
     assert not set(trained_on) & set(held_out)
     other = features.copy()
     other[trained_on, 1:] = 9 * np.random.default_rng(1).normal(size=(len(trained_on), 20))

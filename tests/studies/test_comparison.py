@@ -31,15 +31,15 @@ def made(mean, half):
     ("none", "scrambled", "finding", "sentence"),
     [
         (made(-0.0121, 0.003), made(-0.02, 0.01), "helps",
-         "The structure lowers log loss by 0.012 +- 0.003 (95 %)."),
+         "The structure lowers log loss by 0.012 ± 0.003 (95 %)."),
         (made(-0.0121, 0.003), made(-0.001, 0.01), "regularisation",
-         ("The structure helps (it lowers log loss by 0.012 +- 0.003 (95 %)), but a scrambled "
+         ("The structure helps (it lowers log loss by 0.012 ± 0.003 (95 %)), but a scrambled "
          "structure helps as much: regularisation, not meaning.")),
         (made(-0.0121, 0.013), made(-0.02, 0.01), "no evidence",
-         ("There is no evidence that the structure helps: log loss changes by -0.012 +- 0.013 "
+         ("There is no evidence that the structure helps: log loss changes by -0.012 ± 0.013 "
          "(95 %).")),
         (made(0.0121, 0.003), made(-0.02, 0.01), "no evidence",
-         ("There is no evidence that the structure helps: log loss changes by +0.012 +- 0.003 "
+         ("There is no evidence that the structure helps: log loss changes by +0.012 ± 0.003 "
          "(95 %).")),
     ],
 )  # fmt: skip
@@ -50,7 +50,7 @@ def test_the_structure_must_beat_both_none_and_its_copies(none, scrambled, findi
 
 def test_accuracy_is_raised():
     assert verdict(made(-0.02, 0.01), made(-0.02, 0.01), "accuracy").sentence == (
-        "The structure raises accuracy by 0.020 +- 0.010 (95 %)."
+        "The structure raises accuracy by 0.020 ± 0.010 (95 %)."
     )
     assert (
         "accuracy changes by -0.020"

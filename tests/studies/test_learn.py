@@ -1,23 +1,33 @@
-"""Which structure is learned: the planted one, none where there is none, and on whose rows."""
+"""Which structure is learned, on whose rows, and the classifier that learns its own."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import adjusted_rand_score
-from sklearn.model_selection import PredefinedSplit, cross_val_predict
+from sklearn.model_selection import (
+    GridSearchCV,
+    PredefinedSplit,
+    cross_val_predict,
+    cross_val_score,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from benchmarks.beyond.planted import Planted
 from structent import (
     LabelError,
     RandomPartition,
     StructentError,
+    StructuredBoostingClassifier,
     StructuredLogisticRegression,
     StructureError,
+    StructureLearner,
     learn_structure,
     structure_from_confusion,
     trivial,
@@ -26,6 +36,7 @@ from structent.estimators.folds import dealt_folds, grouped_folds
 from structent.studies import LearnedStructure, out_of_fold_confusion
 from structent.studies.learn import structure_of_levels
 from tests.estimators.problems import PLANTS, log_loss, rows_of
+from tests.studies.planted import Planted
 from tests.studies.recording import RecordingClassifier, fits_of
 
 LINEAR = StructuredLogisticRegression(tol=1e-3)
@@ -41,7 +52,7 @@ def test_planted_partitions_come_back_where_they_can_be_told_apart(scale, ratio)
     rng = np.random.default_rng(0)
     planted = Planted.of((3, 3, 3), (scale * ratio, scale, scale / ratio), rng)
     X, y = planted.rows(20, rng)
-    confusion = out_of_fold_confusion(LINEAR, X, y, cv=3, random_state=0)
+    confusion = out_of_fold_confusion(X, y, estimator=LINEAR, n_folds=3, random_state=0)
     accuracies = planted.bayes_accuracies(rng)
     assert max(accuracies) >= 0.8
     for block_of, accuracy in zip(planted.partitions, accuracies, strict=True):
@@ -56,7 +67,7 @@ def test_a_learned_structure_lowers_the_log_loss_of_new_rows_where_one_is_plante
     rng = np.random.default_rng(1)
     planted = Planted.of((3, 4), (1.0, 0.3), rng)
     X, y = planted.rows(10, rng)
-    learned = learn_structure(LINEAR, X, y, cv=3, random_state=0)
+    learned = learn_structure(X, y, estimator=LINEAR, n_folds=3, random_state=0)
     assert learned.singleton_weight < 1
     assert learned.partitions[0].block_of.tolist() == planted.partitions[0].tolist()
     X_new, y_new = planted.rows(100, rng)
@@ -73,14 +84,16 @@ def test_where_classes_are_all_equally_alike_no_structure_is_taken():
     X = 2 * np.eye(6)[y] + rng.normal(size=(900, 6))
     model = StructuredLogisticRegression(C=10.0)
     # A light one would be: as a penalty, which any structure is.
-    learned = learn_structure(model, X, y, cv=3, singleton_weights=(0.1,), random_state=0)
+    learned = learn_structure(
+        X, y, estimator=model, n_folds=3, singleton_weights=(0.1,), random_state=0
+    )
     assert learned == trivial(range(6))
 
 
 def test_two_classes_need_no_fit():
     X = np.column_stack([np.arange(8), np.arange(8)])
     fits, learned = fits_of(
-        lambda: learn_structure(RecordingClassifier(), X, np.arange(8) % 2, cv=3)
+        lambda: learn_structure(X, np.arange(8) % 2, estimator=RecordingClassifier(), n_folds=3)
     )
     assert learned == trivial([0, 1])
     assert not fits
@@ -89,7 +102,9 @@ def test_two_classes_need_no_fit():
 def test_the_same_seed_learns_the_same():
     rng = np.random.default_rng(0)
     X, y = Planted.of((3, 2), (1.0, 0.5), rng).rows(15, rng)
-    first, again = (learn_structure(LINEAR, X, y, cv=3, random_state=5) for _ in range(2))
+    first, again = (
+        learn_structure(X, y, estimator=LINEAR, n_folds=3, random_state=5) for _ in range(2)
+    )
     assert first == again
 
 
@@ -108,8 +123,9 @@ def rows():
 
 def learn(X, y, groups):
     return learn_structure(
-        RecordingClassifier(), X, y, cv=N_FOLDS, n_levels=(1, 2), groups=groups, random_state=0
-    )
+        X, y, estimator=RecordingClassifier(), groups=groups, random_state=0, n_jobs=1,
+        n_folds=N_FOLDS, n_levels=(1, 2),
+    )  # fmt: skip
 
 
 def judged_on(fits, fold):
@@ -158,7 +174,7 @@ def test_classes_with_fewer_rows_than_folds_are_learned_from_too():
     rng = np.random.default_rng(0)
     X, y = Planted.of((3, 2), (2.0, 0.5), rng).rows(10, rng)
     kept = np.append(np.flatnonzero(y != 3), np.flatnonzero(y == 3)[:1])
-    learned = learn_structure(LINEAR, X[kept], y[kept], cv=3, random_state=0)
+    learned = learn_structure(X[kept], y[kept], estimator=LINEAR, n_folds=3, random_state=0)
     assert isinstance(learned, RandomPartition)
     assert learned.classes == tuple(range(6))
 
@@ -203,16 +219,16 @@ def test_the_structure_of_rows_is_that_of_their_confusion():
     rng = np.random.default_rng(0)
     X, y = Planted.of((3, 2), (1.0, 0.5), rng).rows(10, rng)
     model = StructuredLogisticRegression()
-    learned = LearnedStructure(n_levels=2, cv=4).of_rows(model, X, y, random_state=3)
-    confusion = out_of_fold_confusion(model, X, y, cv=4, random_state=3)
+    learned = LearnedStructure(n_levels=2, n_folds=4).of_rows(X, y, estimator=model, random_state=3)
+    confusion = out_of_fold_confusion(X, y, estimator=model, n_folds=4, random_state=3)
     assert learned == structure_from_confusion(confusion, range(6), n_levels=2)
 
 
 def test_numbers_that_make_no_sense_are_refused():
     with pytest.raises(StructureError, match="n_levels must be between 1 and"):
         LearnedStructure(n_levels=0)
-    with pytest.raises(StructureError, match="cv must be between 3 and"):
-        LearnedStructure(cv=2)
+    with pytest.raises(StructureError, match="n_folds must be between 3 and"):
+        LearnedStructure(n_folds=2)
 
 
 MODEL = StructuredLogisticRegression(tol=1e-8, max_iter=2000)
@@ -227,7 +243,7 @@ def by_scikit_learn(X, y, folds, model=None):
 
 def test_the_confusion_is_that_of_scikit_learns_out_of_fold_probabilities():
     X, y = rows_of(["b", "a", "c"], n=90)
-    found = out_of_fold_confusion(MODEL, X, y, cv=4, random_state=7)
+    found = out_of_fold_confusion(X, y, estimator=MODEL, n_folds=4, random_state=7)
     codes = np.unique(y, return_inverse=True)[1]
     folds = dealt_folds(codes, 4, np.random.RandomState(7))
     np.testing.assert_allclose(found, by_scikit_learn(X, y, folds), atol=1e-4)
@@ -236,7 +252,7 @@ def test_the_confusion_is_that_of_scikit_learns_out_of_fold_probabilities():
 def test_rows_of_a_group_share_a_fold():
     X, y = rows_of(["a", "b", "c"], n=90)
     groups = np.arange(90) // 3
-    found = out_of_fold_confusion(MODEL, X, y, cv=3, groups=groups, random_state=1)
+    found = out_of_fold_confusion(X, y, estimator=MODEL, groups=groups, random_state=1, n_folds=3)
     folds = grouped_folds(groups, 3, np.random.RandomState(1))
     np.testing.assert_allclose(found, by_scikit_learn(X, y, folds), atol=1e-4)
 
@@ -244,8 +260,10 @@ def test_rows_of_a_group_share_a_fold():
 def test_a_pipeline_and_a_sparse_matrix_are_taken_too():
     X, y = rows_of(["a", "b", "c"], n=60)
     pipeline = make_pipeline(StandardScaler(with_mean=False), MODEL)
-    dense = out_of_fold_confusion(pipeline, X, y, cv=3, random_state=0)
-    sparse = out_of_fold_confusion(pipeline, sp.coo_array(X), y, cv=3, random_state=0)
+    dense = out_of_fold_confusion(X, y, estimator=pipeline, n_folds=3, random_state=0)
+    sparse = out_of_fold_confusion(
+        sp.coo_array(X), y, estimator=pipeline, n_folds=3, random_state=0
+    )
     np.testing.assert_allclose(sparse, dense, atol=1e-6)
 
 
@@ -253,7 +271,7 @@ def test_a_class_of_one_row_is_predicted_by_models_that_do_not_know_it():
     X, y = rows_of(["a", "b", "c"], n=60)
     y[y == "c"] = "b"
     y[0] = "c"
-    found = out_of_fold_confusion(MODEL, X, y, cv=3, random_state=0)
+    found = out_of_fold_confusion(X, y, estimator=MODEL, n_folds=3, random_state=0)
     np.testing.assert_allclose(found.sum(axis=1), [(y == label).sum() for label in "abc"])
     assert found[2, 2] < 0.05
 
@@ -261,7 +279,7 @@ def test_a_class_of_one_row_is_predicted_by_models_that_do_not_know_it():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"cv": 2}, StructureError, "cv must be between 3 and 30, got 2"),
+        ({"n_folds": 2}, StructureError, "n_folds must be between 3 and 30, got 2"),
         ({"groups": [1, 2]}, StructentError, r"each of the 30 rows, got shape \(2,\)"),
         ({"y": ["a"] * 30}, LabelError, "two classes or more"),
         ({"estimator": LogisticRegression()}, StructentError, "with one parameter structure"),
@@ -278,3 +296,75 @@ def test_bad_rows_are_refused(arguments, error, message):
     given = {"estimator": MODEL, "X": X, "y": y, **arguments}
     with pytest.raises(error, match=message):
         out_of_fold_confusion(**given)
+
+
+# The classifier that learns its structure
+
+
+FEW = {"n_folds": 3, "n_levels": (1,), "singleton_weights": (0.4,)}
+FAILS = {"check_estimators_nan_inf": "its labels are floats, which no structure can hold"}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(
+    [StructureLearner(StructuredLogisticRegression(), **FEW)],
+    expected_failed_checks=lambda _: FAILS,
+)
+def test_the_learner_passes_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def planted():
+    rng = np.random.default_rng(0)
+    X, codes = Planted.of((3, 2), (1.5, 0.3), rng, n_dimensions=8).rows(12, rng)
+    return X, np.array(list("uvwxyz"))[codes]
+
+
+def test_it_is_the_estimator_with_the_learned_structure(planted):
+    X, y = planted
+    linear = StructuredLogisticRegression()
+    model = StructureLearner(linear, n_folds=3, random_state=0).fit(X, y)
+    structure = learn_structure(X, y, estimator=linear, n_folds=3, random_state=0)
+    assert model.structure_ == structure
+    assert model.structure_.levels["level 1"][0].blocks == (("u", "v"), ("w", "x"), ("y", "z"))
+    alone = StructuredLogisticRegression(structure).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), alone.predict_proba(X))
+    np.testing.assert_array_equal(model.predict(X), alone.predict(X))
+    np.testing.assert_array_equal(model.classes_, np.unique(y))
+    assert linear.structure is None
+
+
+def test_it_works_within_pipelines_searches_and_around_a_pipeline(planted):
+    X, y = planted
+    around = StructureLearner(
+        make_pipeline(StandardScaler(), StructuredLogisticRegression()), **FEW, random_state=0
+    )
+    search = GridSearchCV(
+        around, {"estimator__structuredlogisticregression__C": [0.1, 1.0]}, cv=2
+    ).fit(X, y)
+    assert search.best_estimator_.structure_.n_classes == 6
+    within = make_pipeline(StandardScaler(), clone(around))
+    assert cross_val_score(within, X, y, cv=2, scoring="neg_log_loss").mean() > -np.log(6)
+
+
+@pytest.mark.requires("xgboost")
+def test_boosted_trees_take_a_table_and_keep_its_names(planted):
+    X, y = planted
+    table = pd.DataFrame(X, columns=[f"feature {i}" for i in range(8)])
+    trees = StructuredBoostingClassifier(
+        n_estimators=10, learning_rate=0.3, random_state=0, n_jobs=1
+    )
+    model = StructureLearner(trees, **FEW, random_state=0).fit(table, y)
+    assert model.n_features_in_ == 8
+    assert model.feature_names_in_.tolist() == list(table.columns)
+    assert model.predict(table).shape == (72,)
+
+
+def test_before_it_is_fitted_it_says_so(planted):
+    model = StructureLearner(StructuredLogisticRegression())
+    with pytest.raises(NotFittedError):
+        model.predict(planted[0])
+    with pytest.raises(NotFittedError):
+        model.predict_proba(planted[0])
+    assert not hasattr(model, "n_features_in_")

@@ -56,7 +56,8 @@ class Losses:
 
 
 def ask(losses, structure=CIRCLE, **options):
-    return structure_test(losses, None, None, structure, **{"n_jobs": 1, **options})
+    options = {"random_state": 0, "n_jobs": 1, **options}
+    return structure_test(None, None, structure, estimator=losses, **options)
 
 
 # By hand
@@ -137,6 +138,7 @@ def test_the_direct_question_is_the_corrected_t_test():
         return per_fold + (0.05 + 0.3 * per_fold[::-1]) * (identity(structure) == trivial_one)
 
     found = ask(losses, n_permutations=3, n_folds=5)
+    assert found.cross_validation == "5 folds x 2 repeats"
     difference = -(0.05 + 0.3 * per_fold[::-1])
     plain = ttest_1samp(difference, 0, alternative="less")
     factor = np.sqrt((1 / 10 + 1 / 4) / (1 / 10))  # Nadeau and Bengio: 1/10 becomes 1/10 + 1/4
@@ -149,6 +151,7 @@ def test_the_direct_question_is_the_corrected_t_test():
 def test_one_loss_for_all_folds_has_no_interval():
     found = ask(lambda s: s.singleton_weight, n_permutations=3)
     assert found.effect_interval == (-np.inf, np.inf)
+    assert found.cross_validation == "one loss for all folds"
     assert np.isnan(found.p_value_against_none)
 
 
@@ -156,20 +159,58 @@ def test_one_loss_for_all_folds_has_no_interval():
 
 
 def test_a_structure_that_the_data_carry_helps_and_a_scrambled_one_does_not(rows):
-    options = {"n_permutations": 19, "n_folds": 3, "n_jobs": 1}
-    true = structure_test(LINEAR, *rows, CIRCLE, **options)
+    model = StructuredLogisticRegression(C=10.0, tol=1e-3, max_iter=1000)
+    options = {"estimator": model, "n_permutations": 19, "n_folds": 3, "random_state": 0}
+    true = structure_test(*rows, CIRCLE, **options)
     assert true.finding == "helps"
     assert true.loss < true.null.min()
-    wrong = structure_test(LINEAR, *rows, CIRCLE.scramble(np.random.default_rng(1)), **options)
+    wrong = structure_test(*rows, CIRCLE.scramble(np.random.default_rng(1)), **options)
     assert wrong.finding == "no evidence"
+
+
+def test_a_structure_that_beats_its_copies_but_not_none_is_not_said_to_help(rows):
+    found = structure_test(
+        *rows, CIRCLE, estimator=LINEAR, random_state=0, n_jobs=1, n_permutations=19, n_folds=3
+    )
+    assert found.p_value == 0.05
+    assert found.loss > found.losses_without.mean()
+    assert found.finding == "no better than none"
+    assert found.sentence.startswith("The structure does not help: it beats its scrambled copies")
+    assert found.to_dict()["finding"] == "no better than none"
+
+
+def test_without_an_estimator_the_trees_of_the_command_line_are_trained(rows):
+    asked = {"random_state": 3, "n_jobs": 1, "n_permutations": 1, "n_folds": 2}
+    found = structure_test(*rows, CIRCLE, **asked)
+    trees = StructuredBoostingClassifier(
+        learning_rate=0.3, early_stopping_rounds=10, random_state=3, n_jobs=1
+    )
+    same = structure_test(*rows, CIRCLE, estimator=trees, **asked)
+    np.testing.assert_array_equal(found.losses, same.losses)
+
+
+def test_a_seed_that_was_drawn_repeats_the_test(rows):
+    asked = {"estimator": LINEAR, "n_jobs": 1, "n_permutations": 3, "n_folds": 3}
+    first = structure_test(*rows, CIRCLE, **asked)
+    again = structure_test(*rows, CIRCLE, random_state=first.seed, **asked)
+    np.testing.assert_array_equal(first.null_losses, again.null_losses)
+    other = structure_test(*rows, CIRCLE, **asked)
+    assert other.seed != first.seed
+
+
+def test_minus_one_means_all_processors(rows):
+    asked = {"estimator": LINEAR, "random_state": 0, "n_permutations": 2, "n_folds": 3}
+    first, second = (structure_test(*rows, CIRCLE, n_jobs=n, **asked) for n in (1, -1))
+    np.testing.assert_array_equal(first.null_losses, second.null_losses)
 
 
 def test_the_losses_are_those_of_a_loop_over_the_folds(rows):
     features, labels = rows
     groups = np.arange(96) % 3  # whole groups are the folds, whatever their order
     found = structure_test(
-        LINEAR, features, labels, CIRCLE, groups=groups, n_folds=3, n_permutations=1, n_jobs=1
-    )
+        features, labels, CIRCLE, estimator=LINEAR, groups=groups, random_state=0, n_jobs=1,
+        n_folds=3, n_permutations=1,
+    )  # fmt: skip
     expected = []
     for fold in range(3):
         model = StructuredLogisticRegression(CIRCLE, tol=1e-3)
@@ -182,20 +223,18 @@ def test_the_losses_are_those_of_a_loop_over_the_folds(rows):
 
 def test_a_pipeline_is_given_the_structure_at_its_step(rows):
     model = make_pipeline(StandardScaler(), LINEAR)
-    found = structure_test(model, *rows, CIRCLE, n_permutations=2, n_folds=3, n_jobs=1)
-    alone = structure_test(
-        LINEAR, StandardScaler().fit_transform(rows[0]), rows[1], CIRCLE, n_permutations=2,
-        n_folds=3, n_jobs=1,
-    )  # fmt: skip
+    asked = {"random_state": 0, "n_jobs": 1, "n_permutations": 2, "n_folds": 3}
+    found = structure_test(*rows, CIRCLE, estimator=model, **asked)
+    scaled = StandardScaler().fit_transform(rows[0])
+    alone = structure_test(scaled, rows[1], CIRCLE, estimator=LINEAR, **asked)
     np.testing.assert_allclose(found.losses, alone.losses, atol=0.05)
 
 
 def test_a_weight_of_the_singletons_holds_for_all_structures_but_none(rows):
     model = StructuredLogisticRegression(weights=0.9, tol=1e-3)
-    found = structure_test(model, *rows, CIRCLE, n_permutations=2, n_folds=3, n_jobs=1)
-    same = structure_test(
-        LINEAR, *rows, CIRCLE.with_singleton_weight(0.9), n_permutations=2, n_folds=3, n_jobs=1
-    )
+    asked = {"random_state": 0, "n_jobs": 1, "n_permutations": 2, "n_folds": 3}
+    found = structure_test(*rows, CIRCLE, estimator=model, **asked)
+    same = structure_test(*rows, CIRCLE.with_singleton_weight(0.9), estimator=LINEAR, **asked)
     np.testing.assert_allclose(found.null_losses, same.null_losses)
     np.testing.assert_allclose(found.losses_without, same.losses_without)
 
@@ -204,8 +243,9 @@ def test_the_graph_of_a_sampler_is_scrambled(rows):
     cycle = LabelGraph([(i, (i + 1) % 8) for i in range(8)])
     model = StructuredBoostingClassifier(n_estimators=3, early_stopping_rounds=None, n_jobs=1)
     found = structure_test(
-        model, *rows, SpanningTreePartitions(cycle, 4, 0.3), n_permutations=3, n_folds=3, n_jobs=1
-    )
+        *rows, SpanningTreePartitions(cycle, 4, 0.3), estimator=model, random_state=0, n_jobs=1,
+        n_permutations=3, n_folds=3,
+    )  # fmt: skip
     assert found.null_losses.shape == (3, 3)
     assert found.orbit_size is None
 
@@ -213,7 +253,7 @@ def test_the_graph_of_a_sampler_is_scrambled(rows):
 def test_mixes_and_products_of_samplers_can_be_tested(rows):
     features, labels = rows
     model = StructuredBoostingClassifier(n_estimators=3, early_stopping_rounds=None, n_jobs=1)
-    asked = {"n_permutations": 3, "n_folds": 3, "n_jobs": 1}
+    asked = {"estimator": model, "random_state": 0, "n_jobs": 1, "n_permutations": 3, "n_folds": 3}
     path = SpanningTreePartitions(LabelGraph([(i, i + 1) for i in range(3)]), 2, 0.3)
     cycle = SpanningTreePartitions(LabelGraph([(i, (i + 1) % 8) for i in range(8)]), 4, 0.3)
     pairs = [divmod(label, 2) for label in labels.tolist()]
@@ -221,16 +261,16 @@ def test_mixes_and_products_of_samplers_can_be_tested(rows):
         (mix([CIRCLE, cycle]), labels),
         (path.product(ordinal(range(2))), pairs),
     ):
-        found = structure_test(model, features, of_rows, structure, **asked)
+        found = structure_test(features, of_rows, structure, **asked)
         assert len({*np.ravel(found.null_losses), *found.losses}) > 6  # other draws, other losses
 
 
 def test_the_same_seed_gives_the_same_answer_whatever_n_jobs(rows):
-    asked = {"n_permutations": 6, "n_folds": 3, "n_repeats": 2, "stop_after": 2, "seed": 3}
+    asked = {"n_permutations": 6, "n_folds": 3, "n_repeats": 2, "stop_after": 2, "random_state": 3}
     model = StructuredLogisticRegression(weights="auto", tol=1e-2, max_iter=300)  # draws folds
     wrong = CIRCLE.scramble(np.random.default_rng(1))
     first, second = (
-        structure_test(model, *rows, wrong, n_jobs=n_jobs, **asked) for n_jobs in (1, 3)
+        structure_test(*rows, wrong, estimator=model, n_jobs=n_jobs, **asked) for n_jobs in (1, 3)
     )
     assert first.p == second.p
     np.testing.assert_array_equal(first.null_losses, second.null_losses)
@@ -242,39 +282,42 @@ def test_the_same_seed_gives_the_same_answer_whatever_n_jobs(rows):
 
 def test_what_was_broken_off_is_taken_up_where_it_was(rows, tmp_path):
     kept = tmp_path / "losses.jsonl"
-    options = {"n_permutations": 5, "n_folds": 3, "n_jobs": 1, "keep_in": kept}
+    options = {
+        "estimator": LINEAR, "random_state": 0, "n_jobs": 1, "n_permutations": 5, "n_folds": 3,
+        "keep_in": kept,
+    }  # fmt: skip
 
     def break_off(_what, done, _total):
         if done == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        structure_test(LINEAR, *rows, CIRCLE, on_progress=break_off, **options)
+        structure_test(*rows, CIRCLE, progress=break_off, **options)
     assert len(kept.read_text().splitlines()) == 4  # the structure, none, and two copies
     with kept.open("a") as file:
         file.write('{"question": "half a li')
     told = []
-    found = structure_test(
-        LINEAR, *rows, CIRCLE, on_progress=lambda *step: told.append(step), **options
-    )
+    found = structure_test(*rows, CIRCLE, progress=lambda *step: told.append(step), **options)
     lines = kept.read_text().splitlines()
     assert len(lines) == 2 + 5
     assert all(len(json.loads(line)["losses"]) == 3 for line in lines)
     assert told[-1] == ("scrambled copies", 5, 5)
-    anew = structure_test(LINEAR, *rows, CIRCLE, **(options | {"keep_in": None}))
-    assert (found.p, found.losses.tolist()) == (anew.p, anew.losses.tolist())
-    np.testing.assert_array_equal(found.null_losses, anew.null_losses)
+    again = structure_test(*rows, CIRCLE, **(options | {"keep_in": None}))
+    assert (found.p, found.losses.tolist()) == (again.p, again.losses.tolist())
+    np.testing.assert_array_equal(found.null_losses, again.null_losses)
 
 
 def test_losses_of_other_questions_in_the_file_are_left_alone(rows, tmp_path):
     features, labels = rows
     kept = tmp_path / "losses.jsonl"
-    options = {"n_permutations": 2, "n_folds": 3, "n_jobs": 1, "keep_in": kept}
-    structure_test(LINEAR, features, labels, CIRCLE, **options)
+    options = {
+        "random_state": 0, "n_jobs": 1, "n_permutations": 2, "n_folds": 3, "keep_in": kept
+    }  # fmt: skip
+    structure_test(features, labels, CIRCLE, estimator=LINEAR, **options)
     n_lines = [len(kept.read_text().splitlines())]
     other_model = StructuredLogisticRegression(tol=1e-3, C=0.5)
     for model, table in ((other_model, features), (LINEAR, features + 1), (LINEAR, features)):
-        structure_test(model, table, labels, CIRCLE, **options)
+        structure_test(table, labels, CIRCLE, estimator=model, **options)
         n_lines.append(len(kept.read_text().splitlines()))
     assert n_lines == [4, 8, 12, 12]
 
@@ -283,9 +326,11 @@ def test_a_file_that_holds_something_else_is_refused(rows, tmp_path):
     kept = tmp_path / "notes.jsonl"
     kept.write_text('{"run": 1}\n')
     with pytest.raises(StructentError, match=r"line 1 of .*must hold the losses of a structure"):
-        structure_test(LINEAR, *rows, CIRCLE, keep_in=kept)
+        structure_test(*rows, CIRCLE, estimator=LINEAR, random_state=0, keep_in=kept)
     with pytest.raises(StructentError, match="keep_in must be a file in a folder that exists"):
-        structure_test(LINEAR, *rows, CIRCLE, keep_in=tmp_path / "no" / "losses.jsonl")
+        structure_test(*rows, CIRCLE, random_state=0, keep_in=tmp_path / "no" / "losses.jsonl")
+    with pytest.raises(StructentError, match="keep_in needs random_state"):
+        structure_test(*rows, CIRCLE, keep_in=tmp_path / "losses.jsonl")
 
 
 # What is refused
@@ -294,14 +339,17 @@ def test_a_file_that_holds_something_else_is_refused(rows, tmp_path):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"estimator": LogisticRegression()}, "one parameter 'structure', or a function"),
+        (
+            {"estimator": LogisticRegression()},
+            "one parameter structure, .* got LogisticRegression with 0",
+        ),
         ({"estimator": StructuredLogisticRegression}, r"write StructuredLogisticRegression\(\)"),
         (
             {"estimator": StructuredLogisticRegression(weights=[0.5, 0.2, 0.3])},
             r"structure\.reweight\(weights\)",
         ),
         ({"structure": trivial(range(8))}, "must be a scrambled copy that differs"),
-        ({"structure": "circular"}, "one that can be scrambled.*got str"),
+        ({"structure": None}, "structure must be a RandomPartition or a sampler, got NoneType"),
         ({"structure": circular(range(7))}, "7 is not a class of the structure"),
         ({"n_permutations": 0}, "n_permutations must be between 1 and"),
         ({"stop_after": 0}, "stop_after must be between 1 and"),
@@ -310,8 +358,11 @@ def test_a_file_that_holds_something_else_is_refused(rows, tmp_path):
         ({"n_folds": 1}, "n_folds must be between 2 and 96"),
         ({"n_repeats": 0}, "n_repeats must be between 1 and"),
         ({"n_jobs": 0}, "n_jobs must be between 1 and"),
-        ({"seed": -1}, "seed must be between 0 and"),
+        ({"random_state": -1}, "random_state must be between 0 and"),
         ({"groups": [1, 2]}, "groups must have one entry for each of the 96 rows"),
+        ({"groups": np.arange(96) % 4}, "n_folds must be between 2 and 4, the number of groups"),
+        ({"X": None}, r"X must have one row for each of the 96 labels, got shape \(\)"),
+        ({"progress": "yes"}, "progress must be True, False or a function, got 'yes'"),
     ],
 )
 def test_bad_input_is_refused_with_the_way_out(rows, changed, message):
@@ -341,7 +392,7 @@ TREE = hierarchy(
 
 
 def gains_of(losses, structure):
-    return partition_gains(losses, None, None, structure, n_jobs=2)
+    return partition_gains(None, None, structure, estimator=losses, random_state=0, n_jobs=2)
 
 
 def test_each_partition_and_each_level_of_several_is_left_out():
@@ -390,10 +441,8 @@ def test_an_estimator_is_scored_on_the_folds_of_the_test(tmp_path):
     features = np.eye(8)[labels] + rng.normal(size=(80, 8))
     model = StructuredLogisticRegression(weights=0.4, tol=1e-3)
     kept = tmp_path / "losses.jsonl"
-    first, second = (
-        partition_gains(model, features, labels, TREE, n_folds=3, n_jobs=n, keep_in=kept)
-        for n in (1, 2)
-    )
+    asked = {"estimator": model, "random_state": 0, "n_folds": 3, "keep_in": kept}
+    first, second = (partition_gains(features, labels, TREE, n_jobs=n, **asked) for n in (1, 2))
     assert len(kept.read_text().splitlines()) == 3
     for one, other in zip(first, second, strict=True):
         np.testing.assert_array_equal(one.difference.per_fold, other.difference.per_fold)

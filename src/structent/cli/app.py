@@ -1,21 +1,76 @@
-"""The commands: what ``structent --help`` lists."""
+"""What ``structent --help`` lists; a command is imported when it is run."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from typer.core import TyperGroup
 
-from structent import __version__
-from structent.cli import structures
-from structent.cli.compare import compare
-from structent.cli.models import evaluate, predict, train
-from structent.cli.reproduce import reproduce
-from structent.cli.test import structure_significance
-from structent.datasets import seattle_weather_file
+import structent
+
+
+class _Command(NamedTuple):
+    module: str
+    function: str
+    help: str
+
+
+# The help is the first sentence of the function, which would have to be imported to be read.
+COMMANDS = {
+    "compare": _Command(
+        "compare", "compare",
+        "Train with and without the structure, and say whether knowing it helps.",
+    ),
+    "test": _Command(
+        "test", "structure_significance",
+        "Test whether the structure helps more than the same structure with its classes scrambled.",
+    ),
+    "train": _Command(
+        "models", "train",
+        "Train a model with the structure on all rows, or on all but those held back.",
+    ),
+    "predict": _Command(
+        "models", "predict", "Write the predictions of a model for the rows of a table.",
+    ),
+    "evaluate": _Command(
+        "models", "evaluate", "Score a model on the rows of a table, level by level.",
+    ),
+    "structure": _Command("structures", "app", "Look at structures, check and convert them."),
+    "entropy": _Command(
+        "structures", "entropy",
+        "Measure the entropy of the labels, and what each feature tells about them.",
+    ),
+    "demo": _Command(
+        "compare", "demo",
+        "Does it help to know that months form a circle? On 1,461 days of Seattle's weather.",
+    ),
+}  # fmt: skip
+
+
+class _Commands(TyperGroup):
+    """Commands of which only the help is known before one is run."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the name of the command to run, the command itself, and its arguments."""
+        name, stand_in, rest = super().resolve_command(ctx, args)
+        return name, stand_in if name is None else loaded(name), rest
+
+
+def loaded(name: str) -> Any:
+    """Return a command by its name, importing what it needs."""
+    found = COMMANDS[name]
+    function = getattr(import_module(f"structent.cli.{found.module}"), found.function)
+    if isinstance(function, typer.Typer):
+        return typer.main.get_command(function)
+    alone = typer.Typer(add_completion=False)
+    alone.command(name)(function)
+    return typer.main.get_command(alone)
+
 
 app = typer.Typer(
+    cls=_Commands,
     help="Teach classifiers how their labels are related.",
     no_args_is_help=True,
     add_completion=False,
@@ -25,12 +80,12 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"structent {__version__}")
+        typer.echo(f"structent {structent.__version__}")
         raise typer.Exit
 
 
 @app.callback()
-def structent(
+def options_of_all(
     version: Annotated[
         bool,
         typer.Option(
@@ -41,24 +96,9 @@ def structent(
     """Teach classifiers how their labels are related."""
 
 
-def demo(
-    report: Annotated[Path, typer.Option(help="Where to write the HTML report.")] = Path(
-        "structent-demo.html"
-    ),
-) -> None:
-    """Does it help to know that months form a circle? On 1,461 days of Seattle's weather."""
-    compare(
-        seattle_weather_file(),
-        target="month",
-        structure="circular:width=3",
-        features="precipitation,temp_max,temp_min,wind",
-        repeats=1,
-        budget=0.75,
-        report=report,
-    )
+def _stand_in() -> None:
+    """Stand in the list for a command that is not imported yet."""
 
 
-for command in (compare, train, predict, evaluate, structures.entropy, demo, reproduce):
-    app.command()(command)
-app.command("test")(structure_significance)
-app.add_typer(structures.app, name="structure")
+for _name, _command in COMMANDS.items():
+    app.command(_name, help=_command.help)(_stand_in)

@@ -13,19 +13,19 @@ from rich.text import Text
 
 from structent._checks import checked_integer
 from structent.cli import options
+from structent.cli.models import save_model
+from structent.cli.options import Question, read_question
 from structent.cli.output import Output, check_can_write
-from structent.cli.question import Question, read_question, save_model
+from structent.datasets import seattle_weather_file
 from structent.errors import StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
-from structent.inputs.specs import Options
-from structent.report import write_report
 from structent.structure.learned import MOST_LEVELS
+from structent.structure.short_forms import Options
 from structent.studies import Comparison, LearnedStructure
 from structent.studies import compare as compare_rows
 from structent.studies.compare import FEWEST_FOLDS, drawn_rows
 from structent.studies.comparison import ARMS, METRICS
 
-_ARM_NAMES = {"none": "no structure", "structure": "the structure", "scrambled": "scrambled copies"}
 METRIC_NAMES = {"log-loss": "log loss", "accuracy": "accuracy"}
 
 
@@ -61,30 +61,50 @@ def compare(  # noqa: PLR0913  a command has many options
         check_can_write(path)
     to_learn = _to_learn(structure)
     known = structure if to_learn is None else "trivial"  # until it is learned
-    question = read_question(
-        data, target, known, options.feature_names(features), group, allow_blocks=allow_blocks
-    )
+    question = read_question(data, target, known, features, group, allow_blocks=allow_blocks)
     options.check_folds(folds, at_least=FEWEST_FOLDS, n_rows=len(question.table.labels))
     output.notes(*question.notes)
     with output.progress() as on_progress:
         found = compare_rows(
             question.table.features, question.table.labels,
             question.specified.structure if to_learn is None else to_learn,
-            groups=question.table.groups, data=data.name, target=target, group=group,
-            notes=question.notes, metric=METRIC_NAMES[metric], n_folds=folds, n_repeats=repeats,
-            budget=60 * budget, learning_curve=learning_curve, seed=seed, n_jobs=jobs,
-            on_progress=on_progress, allow_blocks=allow_blocks,
+            groups=question.table.groups, random_state=seed, n_jobs=jobs, progress=on_progress,
+            metric=METRIC_NAMES[metric], n_folds=folds, n_repeats=repeats, budget=60 * budget,
+            learning_curve=learning_curve, allow_blocks=allow_blocks,
         )  # fmt: skip
         if save is not None:
             on_progress("the model to keep", 0, 1)
-            save_model(better_model(found, question, seed, jobs), save, question, target)
+            save_model(_better_model(found, question, seed, jobs), save, question, target)
     if report is not None:
-        write_report(found, report, model_file=save)
-    output.result(shown(found, save=save, report=report), as_data(found))
+        found.to_html(
+            report, data=data.name, target=target, group=group, notes=question.notes,
+            model_file=save,
+        )  # fmt: skip
+    output.result(
+        shown(found, data=data.name, target=target, save=save, report=report),
+        found.to_dict(notes=question.notes),
+    )
+
+
+def demo(
+    report: Annotated[Path, typer.Option(help="Where to write the HTML report.")] = Path(
+        "structent-demo.html"
+    ),
+) -> None:
+    """Does it help to know that months form a circle? On 1,461 days of Seattle's weather."""
+    compare(
+        seattle_weather_file(),
+        target="month",
+        structure="circular:width=3",
+        features="precipitation,temp_max,temp_min,wind",
+        repeats=1,
+        budget=0.75,
+        report=report,
+    )
 
 
 def _checked_budget(minutes: float) -> float:
-    if not minutes > 0:  # nor is NaN
+    if not minutes > 0:  # NaN is not above 0 either
         raise StructentError(f"--budget must be a number of minutes above 0, got {minutes:g}")
     return minutes
 
@@ -101,7 +121,7 @@ def _to_learn(structure: str) -> LearnedStructure | None:
     return LearnedStructure(n_levels=n_levels)
 
 
-def better_model(
+def _better_model(
     found: Comparison, question: Question, seed: int, jobs: int | None
 ) -> StructuredBoostingClassifier:
     """Return the model that did better, trained on all rows that were compared.
@@ -122,18 +142,20 @@ def better_model(
     return model.fit(table.features[kept], table.labels[kept])
 
 
-def shown(found: Comparison, *, save: Path | None, report: Path | None) -> Lines:
+def shown(
+    found: Comparison, *, data: str, target: str, save: Path | None, report: Path | None
+) -> Lines:
     """Return what a person reads: the table, what was cut, and the verdict last."""
     task, plan = found.task, found.plan
     lines: list[Any] = [
         Text(
-            f"{task.data}: {task.n_used:,} rows, {len(task.features)} features, "
-            f"{len(task.classes)} classes of {task.target!r}; {len(found.chosen)} folds"
+            f"{data}: {task.n_used:,} rows, {len(task.features)} features, "
+            f"{len(task.classes)} classes of {target!r}; {plan.cross_validation}"
         ),
         _level_table(found),
         Text(_chosen(found)),
     ]
-    lines += [Text(f"Cut for want of time: {cut}.", style="yellow") for cut in plan.cuts]
+    lines += [Text(f"Reduced to fit the time budget: {cut}.", style="yellow") for cut in plan.cuts]
     if task.rare:
         names = ", ".join(map(str, task.rare[:10]))
         lines.append(Text(f"Classes with fewer rows than folds, scored where they fall: {names}."))
@@ -142,37 +164,6 @@ def shown(found: Comparison, *, save: Path | None, report: Path | None) -> Lines
             lines.append(Text(f"{what}: {path}"))
     lines.append(Text(found.verdict.sentence, style="bold"))
     return Lines(*lines)
-
-
-def as_data(found: Comparison) -> dict[str, Any]:
-    """Return the comparison as plain data, for machines."""
-    return {
-        "verdict": {"finding": found.verdict.finding, "sentence": found.verdict.sentence},
-        "metric": found.metric,
-        "against_none": _difference(found.against_none),
-        "against_scrambled": _difference(found.against_scrambled),
-        "scores": {
-            arm: {
-                level: {metric: found.mean(arm, level, metric) for metric in METRICS}
-                for level in found.levels
-            }
-            | {"mistake severity": float(found.scores[arm].severity.mean())}
-            for arm in ARMS
-        },
-        "chosen_singleton_weights": found.chosen.tolist(),
-        "rows": found.task.n_used,
-        "rows_in_table": found.task.n_rows,
-        "folds": len(found.chosen),
-        "rare_classes": list(found.task.rare),
-        "notes": list(found.task.notes),
-        "cuts": list(found.plan.cuts),
-        "seconds": found.seconds,
-        "seed": found.seed,
-    }
-
-
-def _difference(difference: Any) -> dict[str, float]:
-    return {"mean": difference.mean, "low": difference.low, "high": difference.high}
 
 
 def _level_table(found: Comparison) -> Table:
@@ -184,7 +175,7 @@ def _level_table(found: Comparison) -> Table:
     for level in found.levels:
         for arm in ARMS:
             cells = [f"{found.mean(arm, level, metric):.4f}" for metric in METRICS]
-            table.add_row(level if arm == ARMS[0] else "", _ARM_NAMES[arm], *cells)
+            table.add_row(level if arm == "none" else "", ARMS[arm], *cells)
         table.add_section()
     severity = " / ".join(f"{found.scores[arm].severity.mean():.3f}" for arm in ARMS)
     table.caption = f"Mistake severity: {severity}"
@@ -194,4 +185,7 @@ def _level_table(found: Comparison) -> Table:
 def _chosen(found: Comparison) -> str:
     values, counts = np.unique(found.chosen, return_counts=True)
     parts = [f"{value:g} in {count}" for value, count in zip(values, counts, strict=True)]
-    return f"Weight of the singletons that validation rows chose: {', '.join(parts)} folds."
+    return (
+        f"Weight of the singletons that validation rows chose: {', '.join(parts)} of the "
+        f"{len(found.chosen)} splits."
+    )

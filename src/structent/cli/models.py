@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 import math
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -13,23 +15,22 @@ import typer
 from numpy.typing import NDArray
 
 from structent._checks import checked_fraction
+from structent._files import save_bytes
 from structent.cli import options
+from structent.cli.options import Question, read_question
 from structent.cli.output import Output, check_can_write
-from structent.cli.question import load_model, read_question, save_model
 from structent.decisions import HedgedPredictions, answer_report, calibrated_quantile
 from structent.errors import LabelError, StructentError
+from structent.estimators import files as model_files
 from structent.estimators.boosting import StructuredBoostingClassifier
-from structent.estimators.classes import Structure, checked_structure
-from structent.inputs import read_features, read_labels, read_table
+from structent.inputs import FeatureColumn, features_from, open_table
 from structent.metrics import level_report
-from structent.structure import RandomPartition, files
+from structent.structure import RandomPartition
+from structent.structure.samplers import Structure, checked_structure
 from structent.studies.comparison import scored_structure
 
-if TYPE_CHECKING:
-    import polars as pl
-
-
 _WRITERS = {".parquet": "write_parquet", ".csv": "write_csv"}
+_ATTACHMENT = "table.json"
 
 
 def train(  # noqa: PLR0913  a command has many options
@@ -58,12 +59,10 @@ def train(  # noqa: PLR0913  a command has many options
     """Train a model with the structure on all rows, or on all but those held back."""
     output = Output(as_json=as_json, quiet=quiet)
     check_can_write(save)
-    question = read_question(
-        data, target, structure, options.feature_names(features), None, allow_blocks=allow_blocks
-    )
+    question = read_question(data, target, structure, features, allow_blocks=allow_blocks)
     output.notes(*question.notes)
     relation, table = question.specified.structure, question.table
-    is_held_back = held_back(calibrate, relation, table.labels, seed)
+    is_held_back = _held_back(calibrate, relation, table.labels, seed)
     _check_can_train(table.labels[~is_held_back], calibrate)
     model = StructuredBoostingClassifier(
         relation, weights=_weights(weights), random_state=seed, n_jobs=jobs,
@@ -82,7 +81,7 @@ def train(  # noqa: PLR0913  a command has many options
     }
     output.result(
         f"{save}: {facts['rounds']} rounds, validation log loss {facts['validation_log_loss']:.4f}"
-        f"{calibrated_on(is_held_back)}",
+        f"{_calibrated_on(is_held_back)}",
         facts,
     )
 
@@ -104,8 +103,8 @@ def predict(
     if out.suffix not in _WRITERS:
         raise StructentError(f"the output must end in .parquet or .csv, got {out.name}")
     check_can_write(out)
-    fitted, _, columns = load_model(model)
-    features = read_features(data, columns)
+    fitted, _, columns = _load_model(model)
+    features = features_from(open_table(data, [column.name for column in columns]), columns)
     proba = fitted.predict_proba(features)
     made: dict[str, Any] = {
         "prediction": fitted.classes_[proba.argmax(axis=1)],
@@ -114,9 +113,9 @@ def predict(
     if level is not None:
         made[level] = fitted.predict_level(features, level)
     if confidence is not None:
-        answers = answers_of(fitted, features, confidence)
+        answers = _answers_of(fitted, features, confidence)
         made |= {"answer": list(answers.names), "answer_probability": answers.probability}
-        output.notes(trust_of(fitted, confidence))
+        output.notes(_trust_of(fitted, confidence))
     made |= {
         f"probability of {label}": proba[:, column] for column, label in enumerate(fitted.classes_)
     }
@@ -137,11 +136,11 @@ def evaluate(
 ) -> None:
     """Score a model on the rows of a table, level by level."""
     output = Output(as_json=as_json, quiet=quiet)
-    fitted, target, columns = load_model(model)
-    labels = read_labels(data, target)
+    fitted, target, columns = _load_model(model)
+    table = open_table(data, [target, *(column.name for column in columns)])
+    labels = table.labels(target)
     output.notes(*labels.notes)
-    has_label = read_table(data, [target])[target].is_not_null().to_numpy()
-    features = read_features(data, columns).filter(has_label)
+    features = features_from(table, columns).filter(labels.column.is_not_null())
     structure = scored_structure(checked_structure(fitted.structure_))
     proba = fitted.predict_proba(features)
     report = level_report(
@@ -149,45 +148,22 @@ def evaluate(
     )
     shown, facts = str(report), report.to_dict()
     if confidence is not None:
-        answered = answer_report(labels.values, answers_of(fitted, features, confidence))
-        output.notes(trust_of(fitted, confidence))
+        answered = answer_report(labels.values, _answers_of(fitted, features, confidence))
+        output.notes(_trust_of(fitted, confidence))
         shown += f"\n\nanswers at confidence {confidence:g}\n{answered}"
         facts["answers"] = {"confidence": confidence, **answered.to_dict()}
     output.result(shown, facts)
 
 
-def _weights(given: str) -> str | float | None:
-    if given == "own":
-        return None
-    if given == "auto":
-        return given
-    try:
-        weight = float(given)
-    except ValueError:
-        raise StructentError(
-            f"--weights must be own, auto or a number between 0 and 1, got {given!r}"
-        ) from None
-    return checked_fraction(weight, "--weights")
+def save_model(
+    model: StructuredBoostingClassifier, path: Path, question: Question, target: str
+) -> None:
+    """Write a model file that knows how columns of a table become its features."""
+    recipe = {"target": target, "columns": [asdict(column) for column in question.table.columns]}
+    model.save(path, attachments={_ATTACHMENT: json.dumps(recipe)})
 
 
-def _check_can_train(labels: NDArray[Any], calibrate: float | None) -> None:
-    """Refuse rows of which none can be spared to tell when to stop."""
-    _, counts = np.unique(labels, return_counts=True)
-    if len(counts) < 2 or counts.max() < 2:
-        advice = "give more rows" if calibrate is None else "hold back fewer by --calibrate"
-        raise StructentError(
-            "training needs two classes or more, one of them with two rows or more, got classes "
-            f"with {counts[:10].tolist()} rows; {advice}"
-        )
-
-
-def _write(table: pl.DataFrame, path: Path) -> None:
-    content = io.BytesIO()
-    getattr(table, _WRITERS[path.suffix])(content)
-    files.save_bytes(path, content.getvalue())
-
-
-def held_back(
+def _held_back(
     share: float | None, structure: Structure, labels: NDArray[Any], seed: int
 ) -> NDArray[np.bool_]:
     """Return which rows are held back for calibration: a share of all, drawn alike; none if None.
@@ -219,7 +195,32 @@ def held_back(
     return is_held_back
 
 
-def calibrated_on(is_held_back: NDArray[np.bool_]) -> str:
+def _check_can_train(labels: NDArray[Any], calibrate: float | None) -> None:
+    """Refuse rows of which none can be spared to tell when to stop."""
+    _, counts = np.unique(labels, return_counts=True)
+    if len(counts) < 2 or counts.max() < 2:
+        advice = "give more rows" if calibrate is None else "hold back fewer by --calibrate"
+        raise StructentError(
+            "training needs two classes or more, one of them with two rows or more, got classes "
+            f"with {counts[:10].tolist()} rows; {advice}"
+        )
+
+
+def _weights(given: str) -> str | float | None:
+    if given == "own":
+        return None
+    if given == "auto":
+        return given
+    try:
+        weight = float(given)
+    except ValueError:
+        raise StructentError(
+            f"--weights must be own, auto or a number between 0 and 1, got {given!r}"
+        ) from None
+    return checked_fraction(weight, "--weights")
+
+
+def _calibrated_on(is_held_back: NDArray[np.bool_]) -> str:
     """Return what to add to the result of training."""
     count = int(is_held_back.sum())
     if not count:
@@ -227,7 +228,26 @@ def calibrated_on(is_held_back: NDArray[np.bool_]) -> str:
     return f"; answers calibrated on {count:,} of {len(is_held_back):,} rows, held back for that"
 
 
-def answers_of(
+def _load_model(path: Path) -> tuple[StructuredBoostingClassifier, str, list[FeatureColumn]]:
+    """Return the model of a file, its label column, and the columns that it wants."""
+    if not path.is_file():
+        raise StructentError(f"the model must be a file that structent saved, got no file {path}")
+    model = StructuredBoostingClassifier.load(path)
+    text = model_files.attachment(path, _ATTACHMENT)
+    if text is None:
+        raise StructentError(
+            f"{path.name} was saved by Python, and does not say which columns it wants; "
+            "predict with it in Python, or train it by structent train"
+        )
+    recipe = json.loads(text)
+    columns = [
+        FeatureColumn(column["name"], column["kind"], tuple(column["features"]))
+        for column in recipe["columns"]
+    ]
+    return model, recipe["target"], columns
+
+
+def _answers_of(
     model: StructuredBoostingClassifier, features: pl.DataFrame, confidence: float
 ) -> HedgedPredictions:
     """Return the answers of a model, or say that it has no blocks to answer with."""
@@ -240,7 +260,7 @@ def answers_of(
     return model.predict_blocks(features, confidence=confidence)
 
 
-def trust_of(model: StructuredBoostingClassifier, confidence: float) -> str:
+def _trust_of(model: StructuredBoostingClassifier, confidence: float) -> str:
     """Return a sentence on what the answers can be trusted for."""
     scores = model.block_scores_
     if scores is None:
@@ -257,3 +277,9 @@ def trust_of(model: StructuredBoostingClassifier, confidence: float) -> str:
         f"Answers hold the true label of at least {confidence:.4g} of the rows, on average, where "
         f"rows are like the {len(scores):,} that were held back."
     )
+
+
+def _write(table: pl.DataFrame, path: Path) -> None:
+    content = io.BytesIO()
+    getattr(table, _WRITERS[path.suffix])(content)
+    save_bytes(path, content.getvalue())

@@ -1,6 +1,9 @@
-"""The options that commands share, so that they are called and explained alike."""
+"""The options that commands share, and the table and structure that most of them name."""
+
+from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -8,6 +11,14 @@ import typer
 
 from structent._checks import checked_integer
 from structent.errors import StructentError
+from structent.inputs import (
+    LabelledTable,
+    Specified,
+    columns_of,
+    features_and_labels,
+    open_table,
+    parse_structure,
+)
 
 
 def whole_number(
@@ -65,8 +76,8 @@ AllowBlocks: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--allow-blocks",
-        help="Labels may be names of blocks, too, where no more is known of a row; needs a "
-        "structure file that names them.",
+        help="A label may also name a block, where the class of a row is not known; needs a "
+        "structure file that names the blocks.",
     ),
 ]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")]
@@ -75,7 +86,49 @@ Save: TypeAlias = Annotated[Path | None, typer.Option(help="Where to keep the mo
 Model: TypeAlias = Annotated[Path, typer.Argument(help="A model that structent saved.")]
 
 
-def feature_names(features: str | None) -> list[str] | None:
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A table ready to learn from, and the structure of its labels."""
+
+    table: LabelledTable
+    specified: Specified
+    allow_blocks: bool = False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done to the table and the structure, one sentence each."""
+        return (*self.table.notes, *self.specified.notes)
+
+
+def read_question(
+    data: Path,
+    target: str,
+    structure: str,
+    features: str | None = None,
+    group: str | None = None,
+    *,
+    allow_blocks: bool = False,
+) -> Question:
+    """Return the table and the structure that a user names; the table is opened once."""
+    chosen = _feature_names(features)
+    needed = None  # all columns, since all may be features
+    if chosen is not None:
+        needed = [target, *chosen, *columns_of(structure), *([] if group is None else [group])]
+    table = open_table(data, needed)
+    specified = parse_structure(
+        structure,
+        table.labels(target).classes,
+        table=table,
+        target=target,
+        allow_blocks=allow_blocks,
+    )
+    labelled = features_and_labels(
+        table, target, features=chosen, group=group, excluded=specified.columns_used
+    )
+    return Question(labelled, specified, allow_blocks)
+
+
+def _feature_names(features: str | None) -> list[str] | None:
     """Return the columns to learn from, None for all."""
     if features is None:
         return None

@@ -52,7 +52,7 @@ class Output:
 
     @contextmanager
     def progress(self) -> Iterator[OnProgress]:
-        """Give what shows a progress bar, on a terminal alone."""
+        """Give what shows a progress bar, if messages go to a terminal."""
         shown = self.messages.is_terminal and not self.quiet and not self.as_json
         description = TextColumn("{task.description}", markup=False)
         columns = (description, BarColumn(), TimeRemainingColumn())
@@ -80,7 +80,7 @@ def check_can_write(path: Path | None) -> None:
         raise StructentError(f"the output {path} cannot be written: there is no folder {folder}")
     if path.is_dir():
         raise StructentError(f"the output {path} cannot be written: it is a folder")
-    # Files are replaced, never written over: the folder alone matters.
+    # A file is replaced, not written over: what counts is permission for the folder.
     if not os.access(folder, os.W_OK):
         raise StructentError(f"the output {path} cannot be written: no permission for {folder}")
 

@@ -10,19 +10,27 @@ import typer
 from rich.table import Table
 
 from structent.cli import options
+from structent.cli.options import read_question
 from structent.cli.output import Output, check_can_write
-from structent.cli.question import read_question
 from structent.entropy import structured_entropy, structured_mutual_information_from_labels
 from structent.errors import StructentError
-from structent.inputs import Specified, parse_structure, read_labels, write_structure
-from structent.inputs.structure_files import structure_from_file
+from structent.inputs import (
+    Specified,
+    columns_of,
+    open_table,
+    parse_structure,
+    structure_from_file,
+    write_structure,
+)
 from structent.structure import RandomPartition
 
 Spec = Annotated[str, typer.Argument(help="A short form, such as circular:width=3, or a file.")]
 OfData = Annotated[Path | None, typer.Option("--data", help="The table with the labels.")]
 OfTarget = Annotated[str | None, typer.Option("--target", help="Its column of labels.")]
 
-app = typer.Typer(help="Look at structures, check and convert them.", no_args_is_help=True)
+app = typer.Typer(
+    help="Look at structures, check and convert them.", no_args_is_help=True, add_completion=False
+)
 
 
 @app.command()
@@ -73,7 +81,7 @@ def entropy(
 ) -> None:
     """Measure the entropy of the labels, and what each feature tells about them."""
     output = Output(as_json=as_json, quiet=quiet)
-    question = read_question(data, target, structure, options.feature_names(features), None)
+    question = read_question(data, target, structure, features)
     output.notes(*question.notes)
     relation = question.specified.structure
     if not isinstance(relation, RandomPartition):
@@ -113,7 +121,8 @@ def _specified(spec: str, data: Path | None, target: str | None, output: Output)
         structure, notes = structure_from_file(spec, ())
         specified = Specified(structure, notes=notes)
     else:
-        classes = read_labels(data, target).classes
-        specified = parse_structure(spec, classes, table=data, target=target)
+        table = open_table(data, [target, *columns_of(spec)])
+        classes = table.labels(target).classes
+        specified = parse_structure(spec, classes, table=table, target=target)
     output.notes(*specified.notes)
     return specified

@@ -11,13 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from structent.cli import options
+from structent.cli.options import Question, read_question
 from structent.cli.output import Output, check_can_write
-from structent.cli.question import Question, read_question
-from structent.estimators.boosting import StructuredBoostingClassifier
-from structent.report import write_structure_test
 from structent.structure import RandomPartition
 from structent.studies import PartitionGain, StructureTest, partition_gains, structure_test
-from structent.studies.comparison import Difference
+from structent.studies.comparison import ARMS
 
 _MOST_LEFT_OUT = 12  # partitions: each costs as much as a scrambled copy
 
@@ -52,35 +50,25 @@ def structure_significance(  # noqa: PLR0913  a command has many options
     output = Output(as_json=as_json, quiet=quiet)
     for path in (out, report):
         check_can_write(path)
-    question = read_question(data, target, structure, options.feature_names(features), group)
+    question = read_question(data, target, structure, features, group)
     options.check_folds(folds, at_least=2, n_rows=len(question.table.labels))
     output.notes(*question.notes)
     table = question.table
-    # Larger steps than those of compare: there are hundreds of models to train.
-    model = StructuredBoostingClassifier(
-        learning_rate=0.3, early_stopping_rounds=10, random_state=seed, n_jobs=1
-    )
-    asked: dict[str, Any] = {
-        "groups": table.groups, "n_folds": folds, "n_repeats": repeats, "seed": seed,
-        "n_jobs": jobs, "keep_in": out,
-    }  # fmt: skip
+    rows = table.features, table.labels, question.specified.structure
     with output.progress() as on_progress:
-        found = structure_test(
-            model, table.features, table.labels, question.specified.structure,
-            n_permutations=permutations, level=level, on_progress=on_progress, **asked,
-        )  # fmt: skip
+        asked: dict[str, Any] = {
+            "groups": table.groups, "random_state": seed, "n_jobs": jobs, "progress": on_progress,
+            "n_folds": folds, "n_repeats": repeats, "keep_in": out,
+        }  # fmt: skip
+        found = structure_test(*rows, n_permutations=permutations, level=level, **asked)
         gains: tuple[PartitionGain, ...] = ()
         if _can_leave_out(found.structure):
-            gains = partition_gains(
-                model, table.features, table.labels, found.structure, on_progress=on_progress,
-                **asked,
-            )  # fmt: skip
+            gains = partition_gains(*rows, **asked)
     if report is not None:
-        write_structure_test(
-            found, report, data=data.name, target=target, n_rows=len(table.labels), gains=gains,
-            notes=question.notes,
+        found.to_html(
+            report, data=data.name, target=target, notes=question.notes, gains=gains
         )  # fmt: skip
-    output.result(_shown(found, gains, question, data.name, report), _as_data(found, gains))
+    output.result(_shown(found, gains, question, data.name, report), found.to_dict(gains=gains))
 
 
 def _can_leave_out(structure: Any) -> bool:
@@ -92,10 +80,11 @@ def _shown(
     report: Path | None,
 ) -> Lines:  # fmt: skip
     """Return what a person reads: the losses, the partitions, and the verdict last."""
+    copies = "copy" if found.p.n_drawn == 1 else "copies"
     lines: list[Any] = [
         Text(
             f"{data}: {len(question.table.labels):,} rows, {len(found.structure.classes)} classes; "
-            f"{len(found.losses)} folds, {found.p.n_drawn:,} scrambled copies"
+            f"{found.cross_validation}, {found.p.n_drawn:,} scrambled {copies}"
         ),
         _losses_table(found),
     ]
@@ -114,10 +103,10 @@ def _losses_table(found: StructureTest) -> Table:
     table.add_column("log loss", justify="right")
     null = found.null
     for name, loss in (
-        ("the structure", f"{found.loss:.4f}"),
-        ("no structure", f"{found.losses_without.mean():.4f}"),
-        ("scrambled copies, mean", f"{null.mean():.4f}"),
-        ("scrambled copies, best to worst", f"{null.min():.4f} to {null.max():.4f}"),
+        (ARMS["structure"], f"{found.loss:.4f}"),
+        (ARMS["none"], f"{found.losses_without.mean():.4f}"),
+        (f"{ARMS['scrambled']}, mean", f"{null.mean():.4f}"),
+        (f"{ARMS['scrambled']}, best to worst", f"{null.min():.4f} to {null.max():.4f}"),
     ):
         table.add_row(name, loss)
     return table
@@ -133,33 +122,3 @@ def _gains_table(gains: tuple[PartitionGain, ...]) -> Table:
         interval = f"{difference.low:+.4f} to {difference.high:+.4f}"
         table.add_row(gain.name, f"{gain.weight:.3f}", f"{difference.mean:+.4f}", interval)
     return table
-
-
-def _as_data(found: StructureTest, gains: tuple[PartitionGain, ...]) -> dict[str, Any]:
-    """Return the test as plain data, for machines."""
-    low, high = found.effect_interval
-    return {
-        "finding": found.finding,
-        "sentence": found.sentence,
-        "notes": list(found.notes),
-        "p_value": found.p_value,
-        "level": found.level,
-        "scrambled_copies": found.p.n_drawn,
-        "as_good": found.p.n_as_good,
-        "stopped_early": found.p.is_stopped_early,
-        "orbit_size": found.orbit_size,
-        "effect": {"mean": found.effect, "low": low, "high": high},
-        "loss": found.loss,
-        "null_losses": found.null.tolist(),
-        "against_none": _difference(found.against_none) | {"p_value": found.p_value_against_none},
-        "partitions": [
-            {"left_out": gain.name, "weight": gain.weight} | _difference(gain.difference)
-            for gain in gains
-        ],
-        "seconds": found.seconds,
-        "seed": found.seed,
-    }
-
-
-def _difference(difference: Difference) -> dict[str, float]:
-    return {"mean": difference.mean, "low": difference.low, "high": difference.high}

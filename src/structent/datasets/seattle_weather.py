@@ -43,7 +43,7 @@ def load_seattle_weather() -> SeattleWeather:
 
     Daily observations of 2012 to 2015 in Seattle, by the National Oceanic and Atmospheric
     Administration (NOAA) of the United States, in the public domain, as collected in the
-    ``vega_datasets`` package; the month is that of the date.
+    ``vega_datasets`` package; the month is taken from the date.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def load_seattle_weather() -> SeattleWeather:
 def seattle_weather_file() -> Path:
     """Return the path of the data as a CSV file, for the command line.
 
-    Its columns are those of the source and, last, ``month``, which is that of ``date``.
+    It has the columns of the source, and ``month``, taken from ``date``, as the last one.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from structent._checks import as_array, checked_fraction
 from structent._typing import FloatArray, IndexArray
-from structent.decisions.hedging import BoolArray, HedgedPredictions, checked_rows, predictions
+from structent.decisions.hedging import BoolArray, HedgedPredictions, chains_and_proba, predictions
 from structent.errors import StructureError
 from structent.structure import RandomPartition
 from structent.structure.labels import class_indices
@@ -20,11 +20,11 @@ from structent.structure.labels import class_indices
 def block_scores(
     y_true: ArrayLike, proba: ArrayLike, structure: RandomPartition, *, classes: Any = None
 ) -> FloatArray:
-    """How wrongly each row is sure: the probability of the largest set of its chain that misses y.
+    """How sure a row is of a wrong set: the probability of the largest set of its chain without y.
 
-    The chain is that of :func:`~structent.decisions.hedge`. The score is 0 where no set misses the
-    true class, which then is the most probable one. Scores of rows that the model was not trained
-    on are what :func:`calibrated_hedge` needs.
+    :func:`~structent.decisions.hedge` defines the chain. The score is 0 if no set misses the true
+    class, which then is the most probable one. :func:`calibrated_hedge` needs the scores of rows
+    that the model was not trained on.
 
     Parameters
     ----------
@@ -39,16 +39,16 @@ def block_scores(
 
     Examples
     --------
-    The first row is right. In the second a maple is missed by "oak", with .5, and held by "tree".
-    In the third a rose is missed by both, and held by all classes alone.
+    The first row is right. In the second an oak is missed by "maple", with .5, and held by "tree".
+    In the third a rose is missed by both, and held only by all classes.
 
     >>> from structent import hierarchy
-    >>> plants = hierarchy({"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)})
+    >>> plants = hierarchy({"maple": ("tree",), "oak": ("tree",), "rose": ("flower",)})
     >>> proba = [[0.5, 0.375, 0.125]] * 3
-    >>> block_scores(["oak", "maple", "rose"], proba, plants).tolist()
+    >>> block_scores(["maple", "oak", "rose"], proba, plants).tolist()
     [0.0, 0.5, 0.875]
     """
-    chains, table = checked_rows(proba, structure, classes)
+    chains, table = chains_and_proba(proba, structure, classes)
     codes = class_indices(y_true, structure.classes)
     if len(codes) != len(table):
         raise StructureError(f"y_true has {len(codes)} rows but proba has {len(table)}")
@@ -62,10 +62,10 @@ def block_scores(
 def calibrated_quantile(scores: ArrayLike, confidence: float) -> float:
     r"""The :math:`\lceil (n + 1) \, confidence \rceil`-th smallest of n scores.
 
-    The score of a new row that is exchangeable with those of the scores is at most this with a
-    probability of at least the confidence, and of at most 1 / (n + 1) more where no two scores are
-    equal. It is infinite where n is below confidence / (1 - confidence), for so few rows can say
-    nothing of the kind; and 0, the least score there is, where the confidence is 0.
+    If a new row is exchangeable with the n rows, its score is at most this quantile with a
+    probability of at least the confidence, and at most 1 / (n + 1) above the confidence if no two
+    scores are equal. The quantile is infinite if n is below confidence / (1 - confidence), because
+    so few rows can guarantee nothing. It is 0, the least possible score, if the confidence is 0.
 
     Parameters
     ----------
@@ -101,37 +101,37 @@ def calibrated_hedge(
 ) -> HedgedPredictions:
     """As precise a set for each row as keeps the asked coverage, whatever the probabilities are.
 
-    The first set of the row's chain, which is that of :func:`~structent.decisions.hedge`, whose
-    probability exceeds the :func:`calibrated_quantile` of the scores; all classes where none does.
-    It holds the true class exactly where the row's score is at most the quantile. So it does with
-    a probability of at least the confidence, over new rows and held-out rows together, if they are
-    exchangeable (drawn alike, in no order that matters). That is an average: the guarantee is not
-    for each class, nor for rows that are drawn otherwise.
+    The answer is the first set of the row's chain (see :func:`~structent.decisions.hedge`) whose
+    probability exceeds the :func:`calibrated_quantile` of the scores, or all classes if none does.
+    It holds the true class exactly if the row's score is at most the quantile. This has a
+    probability of at least the confidence, over new rows and held-out rows together, if they are
+    exchangeable (drawn in the same way, in an order that does not matter). The guarantee is an
+    average: it does not hold for each class, nor for rows that are drawn in another way.
 
-    Where the model is right more often than the confidence asks, the quantile is 0 and the set is
-    the most probable class. Where the scores are fewer than confidence / (1 - confidence), 9 for
-    0.9, every set is all classes, for nothing smaller can be guaranteed.
+    If the model is right more often than the confidence asks, the quantile is 0 and the set is the
+    most probable class. If there are fewer scores than confidence / (1 - confidence), 9 for 0.9,
+    every set is all classes, because nothing smaller can be guaranteed.
 
     Parameters
     ----------
     proba, structure, confidence, classes
         As in :func:`~structent.decisions.hedge`; the confidence is the coverage.
     scores
-        What :func:`block_scores` gives for held-out rows, under the same structure. They serve any
-        confidence.
+        The result of :func:`block_scores` for held-out rows, with the same structure. The same
+        scores serve any confidence.
 
     Examples
     --------
     >>> from structent import hierarchy
-    >>> plants = hierarchy({"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)})
-    >>> held_out = block_scores(["oak", "maple", "oak"], [[0.5, 0.375, 0.125]] * 3, plants)
+    >>> plants = hierarchy({"maple": ("tree",), "oak": ("tree",), "rose": ("flower",)})
+    >>> held_out = block_scores(["maple", "oak", "maple"], [[0.5, 0.375, 0.125]] * 3, plants)
     >>> calibrated_hedge([[0.5, 0.375, 0.125]], plants, 0.5, held_out).names
-    ('oak',)
+    ('maple',)
     >>> calibrated_hedge([[0.5, 0.375, 0.125]], plants, 0.75, held_out).names
     ('tree',)
     """
     quantile = calibrated_quantile(scores, confidence)
-    chains, table = checked_rows(proba, structure, classes)
+    chains, table = chains_and_proba(proba, structure, classes)
     climbed = chains.climb(table, lambda _rows, _sets, probability: probability <= quantile)
     return predictions(climbed, chains, structure.classes)
 

@@ -1,4 +1,4 @@
-"""Sets of classes that are sure enough, by the model's own probabilities."""
+"""Sets of classes that are probable enough, and the chains of growing sets they are taken from."""
 
 from __future__ import annotations
 
@@ -12,15 +12,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from structent._checks import checked_fraction
 from structent._typing import FloatArray, IndexArray, Label
-from structent.metrics.measure import checked_columns, checked_proba
+from structent.metrics.measure import checked_proba, columns_of
 from structent.structure import Partition, RandomPartition
 from structent.structure.random_partition import CLASS_LEVEL
 from structent.structure.samplers import checked_fixed
 
+ALL_CLASSES = "all classes"
+
+BoolArray: TypeAlias = NDArray[np.bool_]
+
+# Which rows go on to a larger set, given their numbers, their sets and the sets' probabilities.
+GoesOn: TypeAlias = Callable[[IndexArray, IndexArray, FloatArray], BoolArray]
+
 
 @dataclass(frozen=True, eq=False)
 class HedgedPredictions:
-    """A set of classes for each row; all columns have one entry a row.
+    """A set of classes for each row; all columns have one entry per row.
 
     Attributes
     ----------
@@ -31,10 +38,10 @@ class HedgedPredictions:
     names
         What the set is called: a class, a block's name, or ``"all classes"``.
     levels
-        The level whose block it is; None where the set is all classes and no block.
+        The level whose block it is; None if the set is all classes and no block.
     depths
-        How many levels of the structure the set settles, (n,): those with a block that holds all
-        of it. In a hierarchy that is its depth in the tree, 0 for all classes.
+        How many levels of the structure the set settles, (n,): the levels that have a block which
+        holds all of it. In a hierarchy that is its depth in the tree, 0 for all classes.
     classes
         All classes of the structure.
     """
@@ -67,58 +74,60 @@ def hedge(
 ) -> HedgedPredictions:
     """As precise a set of classes for each row as its probabilities allow.
 
-    A row's probabilities alone fix a chain of growing sets: the most probable class; then, each
-    time, the block with the fewest classes of those that hold the last set and more, the most
-    probable one where there are several; at the end all classes. In a hierarchy that is the path
-    from the class to the root. The result is the first set of the chain with at least the asked
-    probability, so that it grows with the confidence.
+    The probabilities of a row determine a chain of growing sets. It starts with the most probable
+    class. The next set is always the smallest block that holds the last set and more classes; if
+    several are the smallest, the most probable of them. The chain ends with all classes. In a
+    hierarchy it is the path from the class to the root. The result is the first set of the chain
+    with at least the asked probability, so it grows with the confidence.
 
     Parameters
     ----------
     proba
         The probabilities of the classes, (n, classes), each row summing to 1.
     structure
-        The structure. The blocks of all its partitions count, those of weight 0 among them: which
-        sets may be named is not a matter of weights.
+        The structure. The blocks of all its partitions count, also those of weight 0: weights do
+        not matter for which sets may be named.
     confidence
         The probability that a set must have, between 0 and 1. With 0 the most probable class is
         enough. All classes are always enough.
     classes
-        The class of each column of ``proba``; those of the structure in its order, if None.
+        The class of each column of ``proba``, as in
+        :func:`~structent.metrics.structured_log_loss`: ``model.classes_`` for ``predict_proba``,
+        ``structure.classes`` for a network trained with a loss of this package.
 
     Returns
     -------
-    The set of each row with its probability, name and level. Equally probable classes and blocks
-    are taken in their order, that of partitions first.
+    The set of each row with its probability, name and level. Of equally probable classes or blocks
+    the first is taken, in the order of the partitions.
 
     Examples
     --------
     >>> from structent import hierarchy
-    >>> plants = hierarchy({"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)})
+    >>> plants = hierarchy({"maple": ("tree",), "oak": ("tree",), "rose": ("flower",)})
     >>> proba = [[0.875, 0.125, 0.0], [0.5, 0.375, 0.125], [0.25, 0.25, 0.5]]
     >>> hedged = hedge(proba, plants, 0.8)
     >>> hedged.names
-    ('oak', 'tree', 'all classes')
+    ('maple', 'tree', 'all classes')
     >>> hedged.sets[1], float(hedged.probability[1])
-    (('oak', 'maple'), 0.875)
+    (('maple', 'oak'), 0.875)
     """
     confidence = checked_fraction(confidence, "confidence")
-    chains, table = checked_rows(proba, structure, classes)
+    chains, table = chains_and_proba(proba, structure, classes)
     climbed = chains.climb(table, lambda _rows, _sets, probability: probability < confidence)
     return predictions(climbed, chains, structure.classes)
 
 
-def checked_rows(
+def chains_and_proba(
     proba: ArrayLike, structure: RandomPartition, classes: Any
 ) -> tuple[Chains, FloatArray]:
     """Return the chains of a structure, and probabilities whose columns are in its order."""
     structure = checked_fixed(structure)
-    columns = checked_columns(classes, structure.classes)
+    columns = columns_of(structure.classes, proba, classes)
     return Chains.of(structure), checked_proba(proba, structure.n_classes, columns)
 
 
 def predictions(climbed: Climbed, chains: Chains, classes: tuple[Label, ...]) -> HedgedPredictions:
-    """Return the sets where rows stand, with what they are called."""
+    """Return the set of each row, with its name and level."""
     set_of = climbed.set_of.tolist()
     different = {i: chains.sets[i] for i in set(set_of)}
     labels = {i: tuple(classes[c] for c in each.members.tolist()) for i, each in different.items()}
@@ -133,23 +142,15 @@ def predictions(climbed: Climbed, chains: Chains, classes: tuple[Label, ...]) ->
     )
 
 
-ALL_CLASSES = "all classes"
-
-BoolArray: TypeAlias = NDArray[np.bool_]
-
-# Which of some rows go on: their numbers, the sets where they stand, and those sets' probabilities.
-GoesOn: TypeAlias = Callable[[IndexArray, IndexArray, FloatArray], BoolArray]
-
-
 class ChainSet(NamedTuple):
-    """A set of classes at which a row may stand.
+    """A set of classes in a chain.
 
     Attributes
     ----------
     members
         Its classes, by number.
     name, level
-        What it is called, and the level whose block it is; None where it is no block.
+        What it is called, and the level whose block it is; None if it is no block.
     """
 
     members: IndexArray
@@ -158,7 +159,7 @@ class ChainSet(NamedTuple):
 
 
 class Climbed(NamedTuple):
-    """Where each row stands, (n,) each.
+    """The set that each row ended at, (n,) each.
 
     Attributes
     ----------
@@ -167,7 +168,7 @@ class Climbed(NamedTuple):
     probability
         The probability of that set.
     before
-        The probability of the last set before it in the chain; 0 where it is the first.
+        The probability of the last set before it in the chain; 0 if it is the first.
     """
 
     set_of: IndexArray
@@ -182,10 +183,11 @@ class Chains:
     Attributes
     ----------
     sets
-        The different sets; those of one class come first and are numbered as the classes.
+        The different sets. The sets of one class come first, numbered like the classes.
     set_at
-        Which of them is the block of a class in each partition, (partitions + 1, classes). The last
-        partition has one block, so that every set but all classes has a larger one.
+        The number of the set that is the block of a class in a partition, (partitions + 1,
+        classes). The last partition is one block of all classes, so every other set has a larger
+        one.
     level_of
         The level of each partition; None for that last one.
     """
@@ -196,7 +198,7 @@ class Chains:
 
     @classmethod
     def of(cls, structure: RandomPartition) -> Chains:
-        """Return the sets of a structure, those of partitions of weight 0 among them."""
+        """Return the sets of a structure, also those of partitions of weight 0."""
         classes, level_of = structure.classes, (*structure.level_of, None)
         level_of_classes = _level_of_classes(structure)
         one_block = Partition(classes, np.zeros(len(classes), dtype=np.int64), names=[ALL_CLASSES])
@@ -216,14 +218,14 @@ class Chains:
         return cls(tuple(sets), set_at, level_of)
 
     def climb(self, proba: FloatArray, goes_on: GoesOn) -> Climbed:
-        """Return where rows stand that climb their chains for as long as a rule says.
+        """Return the set at which each row ends if it climbs its chain while a rule says so.
 
         Parameters
         ----------
         proba
             The probabilities of the classes, (n, classes), in the order of the structure.
         goes_on
-            The rule. At all classes a row stands still, whatever it says.
+            The rule. A row always ends at all classes.
         """
         rows = np.arange(len(proba))
         sizes = np.array([len(each.members) for each in self.sets])
@@ -252,16 +254,13 @@ class Chains:
         members = self.sets[number].members
         holding = zip(self.level_of, _holding(members, self.set_at), strict=True)
         levels = {level for level, holds in holding if holds and level is not None}
-        # The classes are a level even where the structure lacks the singletons.
+        # The classes are a level even if the structure lacks the singletons.
         has_singletons = (self.set_at == np.arange(self.set_at.shape[1])).all(axis=1).any()
         return len(levels) + (len(members) == 1 and not has_singletons)
 
 
 def _next_sets(number: int, *, chains: Chains) -> tuple[IndexArray, list[IndexArray]]:
-    """Return the sets with the fewest classes of those that hold a set and more.
-
-    With each come the classes that it adds.
-    """
+    """Return the smallest sets that hold a set and more, each with the classes that it adds."""
     sets, members = chains.sets, chains.sets[number].members
     around = chains.set_at[_holding(members, chains.set_at), members[0]]
     size_of = {each: len(sets[each].members) for each in around.tolist()}

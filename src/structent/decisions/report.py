@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike
 from structent._typing import FloatArray
 from structent.decisions.hedging import ALL_CLASSES, BoolArray, HedgedPredictions
 from structent.errors import StructureError
+from structent.metrics.report import cut_level
 from structent.structure.labels import class_indices
-
-_LONGEST_LEVEL = 24
 
 
 @dataclass(frozen=True)
@@ -23,11 +22,11 @@ class LevelAnswers:
     Attributes
     ----------
     level
-        The name of the level; "all classes" where the answer is no block.
+        The name of the level; "all classes" if the answer is no block.
     n
         How many answers.
     coverage
-        The share of them that holds the true class.
+        The share of them that hold the true class.
     average_size
         The mean number of classes in them.
     """
@@ -49,8 +48,8 @@ class AnswerReport:
     n
         How many answers.
     coverage, average_size, average_depth
-        The share of all answers that holds the true class, the mean number of their classes, and of
-        the levels that they settle.
+        The share of all answers that hold the true class, the mean number of their classes, and the
+        mean number of levels that they settle.
     """
 
     rows: tuple[LevelAnswers, ...]
@@ -64,8 +63,9 @@ class AnswerReport:
         return {**asdict(self), "rows": [asdict(row) for row in self.rows]}
 
     def __str__(self) -> str:
-        names = [_cut(row.level) for row in self.rows]
+        names = [cut_level(row.level) for row in self.rows]
         width = max(map(len, ["level", *names]))
+        held = "1 answer holds" if self.n == 1 else f"{self.n:,} answers hold"
         lines = [f"{'level':<{width}}  answers   share  coverage  average size"]
         lines += [
             f"{name:<{width}}  {row.n:7}  {row.n / self.n:6.4f}  {row.coverage:8.4f}  "
@@ -74,7 +74,7 @@ class AnswerReport:
         ]
         lines += [
             "",
-            f"coverage       {self.coverage:8.4f}  of {self.n:,} answers hold the true class",
+            f"coverage       {self.coverage:8.4f}  of {held} the true class",
             f"average size   {self.average_size:8.2f}  classes in an answer",
             f"average depth  {self.average_depth:8.2f}  levels that an answer settles",
         ]
@@ -82,26 +82,27 @@ class AnswerReport:
 
 
 def answer_report(y_true: ArrayLike, answers: HedgedPredictions) -> AnswerReport:
-    """Coverage of answers on rows whose class is known, with what it costs in precision.
+    """Coverage of answers on rows whose class is known, beside how precise the answers are.
 
-    Coverage alone says nothing: "all classes" is always right. So the size and the depth of the
-    answers stand beside it.
+    Coverage alone says nothing: "all classes" is always right. So the report also has the size and
+    the depth of the answers.
 
     Parameters
     ----------
     y_true
         The true class of each row, (n,).
     answers
-        What :func:`~structent.decisions.hedge`, :func:`~structent.decisions.calibrated_hedge` or
-        ``predict_blocks`` of an estimator gave for these rows.
+        The result of :func:`~structent.decisions.hedge`,
+        :func:`~structent.decisions.calibrated_hedge` or ``predict_blocks`` of an estimator for
+        these rows.
 
     Examples
     --------
     >>> from structent import hierarchy
     >>> from structent.decisions import hedge
-    >>> plants = hierarchy({"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)})
+    >>> plants = hierarchy({"maple": ("tree",), "oak": ("tree",), "rose": ("flower",)})
     >>> proba = [[0.9, 0.1, 0.0], [0.5, 0.4, 0.1], [0.4, 0.2, 0.4], [0.8, 0.2, 0.0]]
-    >>> print(answer_report(["oak", "maple", "rose", "maple"], hedge(proba, plants, 0.8)))
+    >>> print(answer_report(["maple", "oak", "rose", "oak"], hedge(proba, plants, 0.8)))
     level        answers   share  coverage  average size
     all classes        1  0.2500    1.0000          3.00
     level 1            1  0.2500    1.0000          2.00
@@ -145,7 +146,3 @@ def _hits(codes: list[int], answers: HedgedPredictions) -> BoolArray:
 
 def _of_level(level: str, is_hit: BoolArray, sizes: FloatArray) -> LevelAnswers:
     return LevelAnswers(level, len(sizes), float(is_hit.mean()), float(sizes.mean()))
-
-
-def _cut(level: str) -> str:
-    return level if len(level) <= _LONGEST_LEVEL else level[: _LONGEST_LEVEL - 3] + "..."

@@ -11,7 +11,7 @@ from structent._checks import as_array
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructureError
 from structent.metrics.blocks import block_probabilities, weighted_partitions
-from structent.metrics.measure import checked_columns, checked_proba
+from structent.metrics.measure import checked_proba, columns_of
 from structent.structure import RandomPartition
 from structent.structure.labels import as_classes, label_array, plain_values
 
@@ -34,24 +34,25 @@ def minimum_risk(
     proba
         The probabilities of the classes, (n, classes), each row summing to 1.
     cost
-        A random partition, or the cost of predicting class j where i is true, ``cost[i, j]``, with
+        A random partition; or a matrix, ``cost[i, j]`` for predicting class j if i is true, with
         the classes in the order of the columns of ``proba``.
     classes
-        The class of each column of ``proba``. If None, those of the structure in its order; with a
-        matrix, the columns' numbers.
+        The class of each column of ``proba``: with a structure as in
+        :func:`~structent.metrics.structured_log_loss`; with a matrix the numbers of the columns if
+        it is left out.
 
     Returns
     -------
-    The class of each row, (n,); of those with equal risk the most probable, then the first.
+    The class of each row, (n,). Of classes with equal risk it is the most probable, then the first.
 
     Examples
     --------
-    A rose is the most probable class, but a tree is more probable still:
+    Rose is the most probable class, but the block of the trees is more probable:
 
     >>> from structent import hierarchy
-    >>> plants = hierarchy({"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)})
+    >>> plants = hierarchy({"maple": ("tree",), "oak": ("tree",), "rose": ("flower",)})
     >>> minimum_risk([[0.35, 0.25, 0.4]], plants).tolist()
-    ['oak']
+    ['maple']
 
     Missing an illness (row 1) is ten times worse than a false alarm:
 
@@ -59,7 +60,7 @@ def minimum_risk(
     ['ill']
     """
     if isinstance(cost, RandomPartition):
-        columns = checked_columns(classes, cost.classes)
+        columns = columns_of(cost.classes, proba, classes)
         table = checked_proba(proba, cost.n_classes, columns)
         return label_array(cost.classes)[_least(_structured_risk(table, cost), table)]
     costs = _checked_costs(cost)
@@ -78,7 +79,7 @@ def _structured_risk(proba: FloatArray, structure: RandomPartition) -> FloatArra
 
 
 def _least(risk: FloatArray, proba: FloatArray) -> IndexArray:
-    """Return the column of least risk, of equal ones the most probable, then the first."""
+    """Return the column of least risk; of equal ones the most probable, then the first."""
     is_least = risk == risk.min(axis=1, keepdims=True)
     least: IndexArray = np.where(is_least, proba, -1.0).argmax(axis=1)
     return least
@@ -97,7 +98,7 @@ def _checked_costs(cost: ArrayLike) -> FloatArray:
 
 
 def _checked_names(classes: Any, n_classes: int) -> NDArray[Any]:
-    """Return the class of each column as an array: the columns' numbers where none are given."""
+    """Return the class of each column as an array: the columns' numbers if none are given."""
     if classes is None:
         return np.arange(n_classes)
     names = as_classes(plain_values(classes))

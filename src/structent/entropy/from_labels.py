@@ -1,4 +1,4 @@
-"""Structured mutual information estimated from rows: which feature tells most about the target."""
+"""Structured mutual information of a feature and a target, estimated from rows."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ from structent.structure import RandomPartition
 from structent.structure.labels import is_missing, plain_values
 from structent.structure.samplers import checked_fixed
 
-# Differences below this are rounding: they stand for no information.
+# Differences below this are rounding errors, not information.
 _ROUNDING = 1e-12
 
 
@@ -29,14 +29,14 @@ def structured_mutual_information_from_labels(
     n_bins: int = 10,
     base: float | None = None,
 ) -> float:
-    r"""Estimate what a feature tells about a structured target, from rows of both.
+    r"""Estimate the mutual information of a feature and a structured target from rows.
 
     .. math:: \hat I(X; Y_Z) = I_n(X; Y_Z) - \mathbb{E}_\pi I_n(X; \pi(Y)_Z), \qquad
               \text{or } 0 \text{ where that is negative}
 
     The plug-in estimate :math:`I_n` grows with the number of different values, up to the whole
     entropy of the target for a column of unique identifiers. Its mean over all permutations of the
-    rows is what it would be if the feature told nothing. That mean is computed exactly (each count
+    rows is its value for a feature without information. That mean is computed exactly (each count
     is hypergeometric), so the estimate is not random; a unique identifier gets exactly 0.
 
     Parameters

@@ -150,7 +150,7 @@ def conditional_structured_entropy(
     0.0
     """
     pair = _Pair(p_xy, structure_x, structure_y)
-    # rel_entr(a, b) = a log(a / b), and 0 where a is, whatever b.
+    # rel_entr(a, b) = a log(a / b), and 0 where a is 0, for every b.
     return in_base(pair.weighted_sum(-rel_entr(pair.p_xy, pair.p_x)), base)
 
 
@@ -225,7 +225,7 @@ class Blocks:
     Attributes
     ----------
     indicator
-        1 where a class is in a block, (classes, blocks), sparse: one entry a class and partition.
+        1 where a class is in a block, (classes, blocks), sparse: one entry per class and partition.
     weights
         The weight of each block's partition, (blocks,).
     """

@@ -1,7 +1,7 @@
 """Answers of any granularity: for each row the smallest set of its chain that can be trusted.
 
-The mathematics is that of :mod:`structent.decisions`. Here it meets the model: its probabilities,
-the order of its classes, its structure, and the scores that held-out rows left behind.
+:mod:`structent.decisions` has the mathematics. Here it is applied to a model: its probabilities,
+the order of its classes, its structure, and the scores of held-out rows.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from structent._checks import checked_distribution
 from structent._typing import FloatArray
 from structent.decisions import HedgedPredictions, block_scores, calibrated_hedge, hedge
 from structent.errors import LabelError, StructureError
-from structent.estimators.classes import Classes, Structure
+from structent.estimators.classes import Classes
 from structent.structure import Partition, RandomPartition
+from structent.structure.labels import label_array
+from structent.structure.samplers import Structure
 
 
 def calibration_scores(
     y: Any, proba: NDArray[Any], classes: NDArray[Any], structure: Structure | None
 ) -> FloatArray:
-    """Return the scores of held-out rows, sorted, which serve every confidence.
+    """Return the scores of held-out rows, sorted; they are enough for every confidence.
 
     Parameters
     ----------
@@ -57,10 +59,10 @@ def block_answers(
     proba, classes, structure
         As in :func:`calibration_scores`.
     scores
-        The scores of held-out rows; None for a model that was not calibrated, whose own
-        probabilities are then believed.
+        The scores of held-out rows; None for a model that was not calibrated: its own
+        probabilities are then used.
     confidence
-        The coverage that the answers are to have.
+        The coverage that the answers should have.
     """
     fixed = _fixed(structure, "predict_blocks")
     if scores is None:
@@ -97,7 +99,7 @@ def predicted_blocks(proba: ArrayLike, structure: Structure, level: str) -> NDAr
         A structure with levels, not a sampler.
     level
         The name of a level that has one partition. The rotations of a circle and the cuts of an
-        ordinal scale are one level of many partitions, which have no one answer.
+        ordinal scale are one level of many partitions, which have no single answer.
 
     Examples
     --------
@@ -113,7 +115,7 @@ def predicted_blocks(proba: ArrayLike, structure: Structure, level: str) -> NDAr
     by_block = np.argsort(partition.block_of, kind="stable")
     first_of_block = np.searchsorted(partition.block_of[by_block], np.arange(partition.n_blocks))
     blocks = np.add.reduceat(classes[:, by_block], first_of_block, axis=1)  # (n, blocks)
-    predicted: NDArray[np.str_] = np.array(partition.names)[blocks.argmax(axis=1)]
+    predicted: NDArray[np.str_] = label_array(partition.names)[blocks.argmax(axis=1)]
     return predicted
 
 

@@ -21,15 +21,14 @@ from structent.decisions import HedgedPredictions
 from structent.estimators import files
 from structent.estimators.answers import block_answers, calibration_scores, predicted_level
 from structent.estimators.classes import (
-    Structure,
     accuracy,
     check_two_classes,
-    checked_labels,
+    given_structure,
     label_column,
+    labels_to_fit,
 )
-from structent.estimators.columns import Columns, FloatTable, is_table
+from structent.estimators.columns import CodedTable, Columns, FloatTable, is_table
 from structent.estimators.engines import engine
-from structent.estimators.fitted import Encoder, FittedBoosting
 from structent.estimators.rows import (
     TrainingRows,
     checked_eval_set,
@@ -37,8 +36,16 @@ from structent.estimators.rows import (
     held_back,
     log_prior,
 )
-from structent.estimators.training import Settings, Training, recording, round_progress
+from structent.estimators.training import (
+    Encoder,
+    FittedBoosting,
+    Settings,
+    Training,
+    recording,
+    round_progress,
+)
 from structent.estimators.weights import chosen_structure, weights_of
+from structent.structure.samplers import Structure
 
 
 class StructuredBoostingClassifier(
@@ -47,22 +54,23 @@ class StructuredBoostingClassifier(
 ):
     """Gradient boosted trees that know how their classes are related.
 
-    Every round lowers the structured cross-entropy of the training rows. Trees have one vector of
-    values in each leaf, one value a class (the paper's Problems 2 and 3); training starts from the
-    class prior and stops when plain log loss on validation rows gets no better.
+    Every round lowers the structured cross-entropy of the training rows. Each leaf of a tree holds
+    a vector with one value per class (the paper's Problems 2 and 3); training starts from the class
+    prior and stops when the plain log loss on validation rows no longer improves.
 
     Parameters
     ----------
     structure
-        A random partition or a sampler of the classes, matched to the labels by value; plain log
-        loss if None. Classes without a row get a column, too.
+        A random partition or a sampler of the classes, matched to the labels by value; a short form
+        of the command line, ``"ordinal"`` or ``"circular:width=3"``, which ``fit`` builds from the
+        labels; plain log loss if None. Classes without a row get a column, too.
     weights
         None keeps the structure's own weights, a number is the weight of the singletons (1 for
         plain log loss), an array replaces them all, and "auto" chooses the weight of the singletons
-        by cross-validation among a few, no structure among them: with rows enough, a wrong
-        structure costs time alone. See ``weights_``.
+        by cross-validation from a small grid that includes "no structure": with enough rows, a
+        wrong structure costs only time. See ``weights_``.
     n_estimators
-        The most rounds there may be.
+        The maximum number of rounds.
     learning_rate, max_depth, min_child_weight, reg_lambda
         As in XGBoost: the factor of every tree, its depth, the least curvature in a leaf, and the
         L2 penalty on leaf values.
@@ -71,45 +79,45 @@ class StructuredBoostingClassifier(
     engine
         "xgboost" or "lightgbm".
     trees
-        "vector" (one tree a round, with vectors in its leaves) or "per_class" (one tree a class and
-        round; the only kind that LightGBM has).
+        "vector" (one tree per round, with vectors in its leaves) or "per_class" (one tree per class
+        and round; the only kind that LightGBM has).
     curvature
         What stands for the second derivative: "gradient" (its magnitude), "bound" (q(1 - q)) or
         "fisher".
     split_search
         "full" searches splits on the whole gradient. "structured" searches on its sums over the
         blocks of a partition, drawn in every round from the structure by its own weights (those of
-        ``weights="auto"`` if chosen): faster where classes are many. With ``weights=1`` the loss is
-        plain, and splits alone know the structure. Needs XGBoost 3.2 and vector leaves.
+        ``weights="auto"`` if chosen): faster with many classes. With ``weights=1`` the loss is
+        plain, and only the splits use the structure. Needs XGBoost and vector leaves.
     early_stopping_rounds
         Training ends after this many rounds without a better validation log loss, and keeps the
         best round. With None all rounds are trained, on all rows.
     validation_fraction
-        The share of the rows held back for that, of each class alike, where there is no
+        The share of the rows, in every class, that is held back for early stopping if there is no
         ``eval_set``.
     class_weight
         None, "balanced", or the weight of each class, as in scikit-learn.
     random_state
-        Seeds all that is random: the rows held back, sampling of rows and columns, drawn splits.
+        The seed of everything random: the rows held back, sampled rows and columns, drawn splits.
     n_jobs
         How many threads to use; all that the process may have if None or -1.
     progress
         Whether to show a progress bar.
     allow_blocks
         Whether a label may also be the name of a block ("tree", or "kind:tree" where levels share
-        names) or a set of classes, where no more is known of a row. Such a row counts in the loss
-        with what is known, in ``class_weight`` with the mean over its classes, and in validation
+        names) or a set of classes, for rows whose class is not known exactly. Such a row enters the
+        loss with what is known, ``class_weight`` with the mean over its classes, and validation
         with -log of the probability of its set. A sampler's blocks have no names, but sets of
-        classes are understood.
+        classes can be used.
 
     Attributes
     ----------
     classes_
         The classes, sorted: the columns of ``predict_proba``.
     weights_
-        The weights that were used, one a partition of the structure.
+        The weights that were used, one per partition of the structure.
     structure_
-        The structure with these weights; None without one.
+        The structure with these weights, built if it was a short form; None without one.
     best_iteration_
         The number of the best round, from 0.
     validation_log_loss_
@@ -145,7 +153,7 @@ class StructuredBoostingClassifier(
 
     def __init__(  # noqa: PLR0913  scikit-learn's way: every parameter by name
         self,
-        structure: Structure | None = None,
+        structure: Structure | str | None = None,
         *,
         weights: Any = None,
         n_estimators: int = 2000,
@@ -200,7 +208,7 @@ class StructuredBoostingClassifier(
         Parameters
         ----------
         X
-            A pandas or polars table, or an array, (n, columns). Missing values are welcome;
+            A pandas or polars table, or an array, (n, columns). Values may be missing;
             categorical and text columns of tables are encoded.
         y
             The label of each row, (n,).
@@ -211,10 +219,11 @@ class StructuredBoostingClassifier(
         """
         settings = self._settings()
         random = check_random_state(self.random_state)
-        labels = checked_labels(y, self.structure, allow_blocks=self.allow_blocks)
+        labels = labels_to_fit(y, self.structure, allow_blocks=self.allow_blocks)
+        given = given_structure(self.structure, labels, allow_blocks=self.allow_blocks)
         columns, codes = self._columns_and_codes(X)
         check_consistent_length(codes, labels)
-        structure = chosen_structure(self, X, labels, sample_weight)
+        structure = chosen_structure(self, given, X, labels, sample_weight)
         classes = classes_of_rows(structure, labels, eval_set, allow_blocks=self.allow_blocks)
         encoder = Encoder.of(columns, classes, settings)
         rows = encoder.rows(codes, labels, sample_weight, self.class_weight)
@@ -227,14 +236,14 @@ class StructuredBoostingClassifier(
                     rows,
                     validation,
                     classes.structure,
-                    self._split_structure(structure),
+                    self._split_structure(given, structure),
                     log_prior(rows, classes),
                     encoder.is_categorical,
                     settings,
                     int(random.randint(2**31 - 1)),
                     checked_n_jobs(self.n_jobs),
                     recording(scores, show),
-                    classes.targets,
+                    classes.label_sets,
                 )
             )
         return self.adopt(FittedBoosting(encoder, model, tuple(scores)))
@@ -266,21 +275,20 @@ class StructuredBoostingClassifier(
         See :func:`~structent.estimators.answers.predicted_blocks`.
         """
         proba = self.predict_proba(X)
-        return predicted_level(proba, self._fitted.encoder.classes, self.structure, level)
+        return predicted_level(proba, self._fitted.encoder.classes, self.structure_, level)
 
     def calibrate_blocks(self, X: Any, y: Any) -> Self:
-        """Take the measure of the model on held-out rows, for answers with a guarantee.
+        """Calibrate the answers of :meth:`predict_blocks` on held-out rows.
 
-        Afterwards :meth:`predict_blocks` gives sets that hold the true class with at least the
-        asked probability, for rows that are drawn as these were
-        (:func:`~structent.decisions.calibrated_hedge`). One calibration serves every confidence; a
-        new ``fit`` forgets it.
+        Afterwards its sets hold the true class with at least the requested probability, for rows
+        from the same distribution (:func:`~structent.decisions.calibrated_hedge`). One calibration
+        is enough for every confidence; a new ``fit`` discards it.
 
         Parameters
         ----------
         X, y
-            Rows that had no part in the training, nor in stopping it, and their classes. As a rule
-            some hundreds; a confidence of 0.9 needs 9 at least, one of 0.99 needs 99.
+            Rows that were not used for training or early stopping, and their classes. Some
+            hundreds are usual; a confidence of 0.9 needs at least 9 rows, one of 0.99 needs 99.
         """
         scores = calibration_scores(y, self.predict_proba(X), self.classes_, self.structure_)
         return self.adopt(replace(self._fitted, block_scores=scores))
@@ -289,13 +297,13 @@ class StructuredBoostingClassifier(
         """Return for each row the smallest set of its chain that can be trusted.
 
         The chain leads from the most probable class over the blocks that hold it to all classes:
-        see :func:`~structent.decisions.hedge`. Without calibration the set is the first to which
-        the model gives the confidence. After :meth:`calibrate_blocks` it holds the true class with
-        at least that probability, however sure of itself the model is; where the rows of the
-        calibration were too few for that, fewer than confidence / (1 - confidence), every answer
-        is all classes.
+        see :func:`~structent.decisions.hedge`. Without calibration the answer is the first set to
+        which the model gives the confidence. After :meth:`calibrate_blocks` it holds the true class
+        with at least that probability, even if the model is overconfident; with fewer than
+        confidence / (1 - confidence) rows of calibration every answer is all classes.
 
-        :func:`~structent.decisions.answer_report` tells coverage, size and depth on labelled rows.
+        :func:`~structent.decisions.answer_report` measures coverage, size and depth on labelled
+        rows.
         """
         return block_answers(
             self.predict_proba(X), self.classes_, self.structure_, self.block_scores_, confidence
@@ -311,22 +319,23 @@ class StructuredBoostingClassifier(
     ) -> None:
         """Write the model to a file, all or not at all: a zip of JSON and the booster's own format.
 
-        A loaded model predicts what this one does. Its ``structure`` is the one that was used, with
-        the weights that were chosen, if they were. ``attachments`` are texts to keep along with it,
-        by name: :func:`structent.estimators.files.attachment` reads them.
+        A loaded model gives the same predictions. Its ``structure`` is the one that was used, with
+        the weights that were used. ``attachments`` are texts to keep with it, by name:
+        :func:`structent.estimators.files.attachment` reads them.
         """
+        fitted = self._fitted_model()
         names = getattr(self, "feature_names_in_", None)
-        parameters = self.get_params(deep=False)
-        files.save(path, self._fitted_model(), parameters, names, attachments or {})
+        saved = files.Saved(self.get_params(deep=False), names)
+        files.save_boosting(path, fitted, saved, attachments or {})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Return the model of a file that :meth:`save` wrote. No code of the file is run."""
-        fitted, parameters, feature_names = files.load(path)
-        model = cls(**parameters)
+        fitted, saved = files.load_boosting(path)
+        model = cls(**saved.parameters)
         model.n_features_in_ = len(fitted.encoder.columns.categories)
-        if feature_names is not None:
-            model.feature_names_in_ = feature_names
+        if saved.feature_names is not None:
+            model.feature_names_in_ = saved.feature_names
         return model.adopt(fitted)
 
     def adopt(self, fitted: FittedBoosting) -> Self:
@@ -350,7 +359,7 @@ class StructuredBoostingClassifier(
 
     def _columns_and_codes(self, X: Any) -> tuple[Columns, FloatTable]:
         X = _validated(self, X, reset=True)
-        columns = Columns.of(X)
+        columns = X.columns_of_rows() if isinstance(X, CodedTable) else Columns.of(X)
         return columns, columns.codes(X)
 
     def _with_validation(
@@ -364,16 +373,18 @@ class StructuredBoostingClassifier(
         if self.early_stopping_rounds is None:
             return rows, None
         fraction = checked_fraction(self.validation_fraction, "validation_fraction")
-        # In the order of classes_, so that the structure's own has no say in it.
+        # In the order of classes_, so that the structure's own order does not matter.
         held = held_back(encoder.classes.sorted_codes(rows.labels), fraction, random)
         return rows.take(~held), rows.take(held)
 
-    def _split_structure(self, structure: Structure | None) -> Structure | None:
+    def _split_structure(
+        self, given: Structure | None, weighted: Structure | None
+    ) -> Structure | None:
         if self.split_search == "full":
             return None
         # Weights that were chosen say how far to trust the structure, in splits as in the loss.
         # Weights that were given are for the loss alone.
-        return structure if isinstance(self.weights, str) else self.structure
+        return weighted if isinstance(self.weights, str) else given
 
     def _fitted_model(self) -> FittedBoosting:
         check_is_fitted(self, "classes_")
@@ -384,8 +395,19 @@ class StructuredBoostingClassifier(
         return fitted.logits(_validated(self, X, reset=False), checked_n_jobs(self.n_jobs))
 
 
+def coded_table(X: Any) -> CodedTable:
+    """Return a table or array, checked and coded once, for models of many parts of its rows."""
+    X = _validated(StructuredBoostingClassifier(), X, reset=True)
+    columns = Columns.of(X)
+    return CodedTable(columns, columns.codes(X))
+
+
 def _validated(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Return X if it has the columns of the training rows; arrays as numbers, NaN allowed."""
+    if isinstance(X, CodedTable):
+        if reset:
+            estimator.n_features_in_ = X.shape[1]
+        return X
     if is_table(X):
         return validate_data(estimator, X, reset=reset, skip_check_array=True)
     return validate_data(estimator, X, reset=reset, dtype=np.float32, ensure_all_finite="allow-nan")

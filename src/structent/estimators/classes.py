@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from structent._typing import IndexArray, Label
 from structent.errors import LabelError, StructureError
-from structent.structure import PartitionSampler, RandomPartition, trivial
+from structent.structure import RandomPartition, trivial
 from structent.structure.labels import (
     class_indices,
     is_missing,
@@ -25,9 +25,12 @@ from structent.structure.labels import (
     plain_values,
     with_columns_joined,
 )
-from structent.structure.targets import Targets, encode_with_blocks
+from structent.structure.samplers import Structure, checked_structure
+from structent.structure.short_forms import structure_of_labels
+from structent.structure.targets import LabelSets, label_sets_of
 
-Structure: TypeAlias = RandomPartition | PartitionSampler
+# The labels of rows, as they were given or as a study has encoded them.
+Labels: TypeAlias = "NDArray[Any] | CodedLabels"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +59,7 @@ class Classes:
     sets: tuple[tuple[int, ...], ...] | None = None
 
     @classmethod
-    def of(cls, structure: Structure | None, y: NDArray[Any]) -> Classes:
+    def of(cls, structure: Structure | None, y: Labels) -> Classes:
         """Return the classes of the structure, or of the labels ``y`` if there is none."""
         if structure is not None:
             return cls.of_structure(checked_structure(structure))
@@ -87,19 +90,19 @@ class Classes:
         classes = cls.of_structure(checked_structure(structure))
         found: set[tuple[int, ...]] = set()
         for column in labels:
-            targets = classes._targets(column)
-            found |= {targets.sets[code] for code in np.unique(targets.codes)}
+            found |= set(classes._meant(column)[0])
         return replace(classes, sets=tuple(sorted(each for each in found if len(each) > 1)))
 
-    def encode(self, y: NDArray[Any]) -> IndexArray:
+    def encode(self, y: Labels) -> IndexArray:
         """Return the column of each label, or the code of the set of columns that it means."""
-        if self.sets is None:
+        if isinstance(y, CodedLabels):
+            if (y.classes, y.sets) == (self.labels, self.coarse_sets):
+                return y.codes
+        elif self.sets is None:
             return self._encoded_classes(y)
-        targets = self._targets(y)
-        code_of = {members: len(self.labels) + s for s, members in enumerate(self.sets)}
-        used, of_row = np.unique(targets.codes, return_inverse=True)
-        members = [targets.sets[code] for code in used]
-        codes = [m[0] if len(m) == 1 else code_of[m] for m in members]
+        code_of = {members: len(self.labels) + s for s, members in enumerate(self.coarse_sets)}
+        meant, of_row = self._meant(y)
+        codes = [m[0] if len(m) == 1 else code_of[m] for m in meant]
         return np.array(codes, dtype=np.int64)[of_row]
 
     @property
@@ -108,12 +111,11 @@ class Classes:
         return self.sets or ()
 
     @property
-    def targets(self) -> Targets | None:
+    def label_sets(self) -> LabelSets | None:
         """What the codes beyond the columns mean, as losses take it; None where there are none."""
         if not self.sets:
             return None
-        singletons = tuple((column,) for column in range(len(self.labels)))
-        return Targets(np.empty(0, dtype=np.int64), (*singletons, *self.sets), self.labels)
+        return LabelSets.of_sets(self.sets, self.labels)
 
     @property
     def n_codes(self) -> int:
@@ -153,16 +155,27 @@ class Classes:
     def sorted_codes(self, codes: IndexArray) -> IndexArray:
         """Return codes with the columns numbered in the order of ``values``, the sets after them.
 
-        What is drawn by code then hangs on the classes, not on the structure's order of them.
+        What is drawn by code then depends on the classes, not on the structure's order of them.
         """
         places = np.argsort(self.columns)
         return np.append(places, np.arange(len(places), self.n_codes))[codes]
 
-    def _targets(self, y: Any) -> Targets:
+    def _meant(self, y: Any) -> tuple[list[tuple[int, ...]], IndexArray]:
+        """Return the sets of columns that labels mean, and which of them each row has, (n,)."""
+        if isinstance(y, CodedLabels):
+            column = {label: place for place, label in enumerate(self.labels)}
+            used, of_row = np.unique(y.codes, return_inverse=True)
+            sets = [tuple(sorted(column[label] for label in y.meaning(code))) for code in used]
+            return sets, of_row
+        label_sets = self._label_sets_of(y)
+        used, of_row = np.unique(label_sets.codes, return_inverse=True)
+        return [label_sets.sets[code] for code in used], of_row
+
+    def _label_sets_of(self, y: Any) -> LabelSets:
         if isinstance(self.structure, RandomPartition):
-            return self.structure.encode(y, allow_blocks=True)
+            return self.structure.encode_with_blocks(y)
         try:
-            return encode_with_blocks(y, self.structure.classes, {})
+            return label_sets_of(y, self.structure.classes, {})
         except LabelError as error:
             raise LabelError(
                 f"{error}; the blocks of a sampler have no names: give a set of classes instead"
@@ -177,18 +190,87 @@ class Classes:
             raise _with_hint(error, y, self.structure) from None
 
 
-def checked_structure(structure: Any) -> Structure:
-    """Return a random partition or a sampler, or say how to make one."""
-    if not isinstance(structure, RandomPartition | PartitionSampler):
+@dataclass(frozen=True, eq=False)
+class CodedLabels:
+    """Labels that are checked and encoded already: many models are fitted to parts of them.
+
+    Estimators take them in place of labels and do not check them again. For a structure of the same
+    classes in the same order, such as a scrambled copy, their codes are used as they are.
+
+    Attributes
+    ----------
+    codes
+        The place of each label among ``classes``, or ``len(classes)`` plus the place of its set of
+        classes among ``sets``, (n,).
+    classes
+        The classes.
+    sets
+        The sets of classes that labels mean, as places among the classes.
+
+    Examples
+    --------
+    >>> labels = CodedLabels(np.array([0, 2, 1]), ("ash", "oak"), ((0, 1),))
+    >>> np.asarray(labels[1:]).tolist() == [frozenset({"ash", "oak"}), "oak"]
+    True
+    """
+
+    codes: IndexArray
+    classes: tuple[Any, ...]
+    sets: tuple[tuple[int, ...], ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, rows: Any) -> CodedLabels:
+        return replace(self, codes=self.codes[rows])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        values = label_array(self.classes)
+        if self.sets:
+            sets = [frozenset(self.classes[place] for place in each) for each in self.sets]
+            values = np.fromiter([*self.classes, *sets], dtype=object)
+        labels: NDArray[Any] = values[self.codes]  # never a view, whatever ``copy`` asks
+        return labels if dtype is None else labels.astype(dtype)
+
+    def meaning(self, code: int) -> tuple[Any, ...]:
+        """Return the class of a code, or the classes of its set."""
+        if code < len(self.classes):
+            return (self.classes[code],)
+        return tuple(self.classes[place] for place in self.sets[code - len(self.classes)])
+
+
+def labels_to_fit(y: Any, structure: Structure | str | None, *, allow_blocks: bool) -> Labels:
+    """Return the labels of the training rows, checked, by a study or here."""
+    if not isinstance(y, CodedLabels):
+        return checked_labels(y, structure, allow_blocks=allow_blocks)
+    if not allow_blocks and len(np.unique(y.codes)) < 2:
+        check_two_classes(np.asarray(y))  # says which
+    return y
+
+
+def given_structure(structure: Any, labels: Any, *, allow_blocks: bool) -> Structure | None:
+    """Return the structure of an estimator, built from the labels where it is a short form.
+
+    Examples
+    --------
+    >>> given_structure("ordinal", np.array([3, 1, 2, 3]), allow_blocks=False).classes
+    (1, 2, 3)
+    """
+    if structure is None:
+        return None
+    if not isinstance(structure, str):
+        return checked_structure(structure)
+    if allow_blocks:
         raise StructureError(
-            f"structure must be a RandomPartition or a sampler, got {type(structure).__name__}; "
-            "hierarchy(), circular() and ordinal() make one"
+            "allow_blocks=True needs a structure that says which labels are classes, got "
+            f"{structure!r}, which would make a class of every label; pass the structure itself, "
+            "such as ordinal(classes)"
         )
-    return structure
+    return structure_of_labels(structure, labels)
 
 
 def checked_labels(
-    y: Any, structure: Structure | None = None, *, allow_blocks: bool = False
+    y: Any, structure: Structure | str | None = None, *, allow_blocks: bool = False
 ) -> NDArray[Any]:
     """Return the labels of the training rows as an array with at least two different ones."""
     if y is None:
@@ -200,7 +282,7 @@ def checked_labels(
     if allow_blocks:
         return labels  # what they are worth, their codes say
     _check_that_none_is_a_set(labels)
-    if not are_pairs(labels):
+    if not _are_pairs(labels):
         check_classification_targets(labels)
     check_two_classes(labels)
     return labels
@@ -219,22 +301,51 @@ def mixed_labels(y: Any) -> NDArray[Any]:
     return np.fromiter(values, dtype=object, count=len(values))
 
 
-def label_column(labels: Any, classes: Classes) -> NDArray[Any]:
+def label_column(labels: Any, classes: Classes) -> Labels:
     """Return the labels of a chunk of the rows as an array, as these classes encode them, (n,)."""
+    if isinstance(labels, CodedLabels):
+        return labels
     labels = with_pairs(labels, classes.labels)
     column: NDArray[Any] = column_or_1d(labels) if classes.sets is None else mixed_labels(labels)
     return column
 
 
+def with_pairs(y: Any, classes: tuple[Label, ...] | None) -> Any:
+    """Return labels that are pairs as an array of objects, (n,), and others as they are.
+
+    Pairs may come as tuples, or as a table or array with one column for each part, which are told
+    by the classes of the structure.
+
+    Examples
+    --------
+    >>> with_pairs([("jan", 1), ("feb", 2)], None)
+    array([('jan', 1), ('feb', 2)], dtype=object)
+    """
+    values = y if classes is None else with_columns_joined(y, classes)
+    if isinstance(values, list | tuple) and any(isinstance(label, tuple) for label in values):
+        return np.fromiter(values, dtype=object, count=len(values))
+    return values
+
+
 def check_two_classes(labels: NDArray[Any]) -> None:
     """Refuse rows of one class."""
     # Pairs of different types have no order.
-    present = label_array(tuple(set(labels))) if are_pairs(labels) else np.unique(labels)
+    present = label_array(tuple(set(labels))) if _are_pairs(labels) else np.unique(labels)
     if len(present) < 2:
         raise LabelError(
             f"y must hold two classes or more, got {len(present)} class: {present.tolist()}; "
             "there is nothing to tell apart"
         )
+
+
+def accuracy(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """Return the share of the rows whose most probable class is their label."""
+    labels = np.asarray(with_pairs(y, getattr(model.structure_, "classes", None)))
+    if not _are_pairs(labels):
+        return float(ClassifierMixin.score(model, X, y, sample_weight))
+    predicted = model.predict(X)
+    is_hit = [label == best for label, best in zip(labels, predicted, strict=True)]
+    return float(np.average(is_hit, weights=sample_weight))
 
 
 def _check_that_none_is_missing(labels: NDArray[Any]) -> None:
@@ -260,6 +371,11 @@ def _check_that_none_is_a_set(labels: NDArray[Any]) -> None:
                 f"y must hold classes, got the set {set(labels[row])} in row {row}; a model with "
                 "allow_blocks=True takes sets of classes"
             )
+
+
+def _are_pairs(labels: NDArray[Any]) -> bool:
+    """Whether labels are tuples, which scikit-learn would not take for labels."""
+    return labels.dtype.kind == "O" and any(isinstance(label, tuple) for label in labels)
 
 
 def _with_hint(error: LabelError, y: Any, structure: RandomPartition) -> LabelError:
@@ -288,35 +404,3 @@ def _sorting_order(values: NDArray[Any]) -> IndexArray:
         return np.argsort(values, kind="stable")
     except TypeError:  # str and int have no order among each other: the structure's is kept
         return np.arange(len(values))
-
-
-def with_pairs(y: Any, classes: tuple[Label, ...] | None) -> Any:
-    """Return labels that are pairs as an array of objects, (n,), and others as they are.
-
-    Pairs may come as tuples, or as a table or array with one column for each part, which are told
-    by the classes of the structure.
-
-    Examples
-    --------
-    >>> with_pairs([("jan", 1), ("feb", 2)], None)
-    array([('jan', 1), ('feb', 2)], dtype=object)
-    """
-    values = y if classes is None else with_columns_joined(y, classes)
-    if isinstance(values, list | tuple) and any(isinstance(label, tuple) for label in values):
-        return np.fromiter(values, dtype=object, count=len(values))
-    return values
-
-
-def are_pairs(labels: NDArray[Any]) -> bool:
-    """Whether labels are tuples, which scikit-learn would not take for labels."""
-    return labels.dtype.kind == "O" and any(isinstance(label, tuple) for label in labels)
-
-
-def accuracy(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-    """Return the share of the rows whose most probable class is their label."""
-    labels = np.asarray(with_pairs(y, getattr(model.structure, "classes", None)))
-    if not are_pairs(labels):
-        return float(ClassifierMixin.score(model, X, y, sample_weight))
-    predicted = model.predict(X)
-    is_hit = [label == best for label, best in zip(labels, predicted, strict=True)]
-    return float(np.average(is_hit, weights=sample_weight))

@@ -25,6 +25,21 @@ def is_table(X: Any) -> bool:
     return hasattr(X, "columns") and hasattr(X, "dtypes")
 
 
+def rows_at(X: Any, places: IndexArray) -> Any:
+    """Return some rows of an array, a sparse matrix, a list, or a pandas or polars table.
+
+    Examples
+    --------
+    >>> rows_at([[1], [2], [3]], np.array([2, 0]))
+    [[3], [1]]
+    """
+    if hasattr(X, "iloc"):
+        return X.take(places, axis=0)  # pandas, whose own brackets mean columns
+    if isinstance(X, list | tuple):
+        return [X[place] for place in places.tolist()]
+    return X[places]
+
+
 @dataclass(frozen=True)
 class Columns:
     """What was learned of a table's columns.
@@ -53,6 +68,8 @@ class Columns:
 
     def codes(self, X: Any) -> FloatTable:
         """Return numbers as they are, and categories as codes; NaN where missing or never seen."""
+        if isinstance(X, CodedTable):
+            return _recoded(X, self)
         if is_table(X):
             columns = [
                 _numbers(X[name]) if categories is None else _codes(X[name], categories)
@@ -80,6 +97,71 @@ class Columns:
         """The column that each column of :meth:`one_hot` comes from."""
         widths = [1 if categories is None else len(categories) for categories in self.categories]
         return np.repeat(np.arange(len(widths)), widths)
+
+
+@dataclass(frozen=True, eq=False)
+class CodedTable:
+    """A table that is checked and coded already: many models are fitted to parts of its rows.
+
+    Estimators take it in place of a table, and neither check it nor look at its categories again.
+
+    Attributes
+    ----------
+    columns
+        The columns of the whole table, whichever rows are taken.
+    codes
+        Numbers as they are, and categories as codes; NaN where missing, (n, columns).
+
+    Examples
+    --------
+    >>> table = CodedTable(Columns((None, ("blue", "red"))), np.array([[7, 0], [8, 1], [9, 1]]))
+    >>> part = table[[1, 2]]
+    >>> part.columns_of_rows()
+    Columns(categories=(None, ('red',)))
+    >>> part.columns_of_rows().codes(part)
+    array([[8., 0.],
+           [9., 0.]], dtype=float32)
+    """
+
+    columns: Columns
+    codes: FloatTable
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of rows and of columns."""
+        n_rows, n_columns = self.codes.shape
+        return n_rows, n_columns
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, rows: Any) -> CodedTable:
+        return CodedTable(self.columns, self.codes[rows])
+
+    def columns_of_rows(self) -> Columns:
+        """Return the columns as these rows alone would give them: with the categories they have."""
+        found = list(self.columns.categories)
+        for j, categories in enumerate(found):
+            if categories is not None:
+                codes = np.unique(self.codes[:, j])
+                found[j] = tuple(categories[int(code)] for code in codes[~np.isnan(codes)])
+        return Columns(tuple(found))
+
+
+def _recoded(table: CodedTable, columns: Columns) -> FloatTable:
+    """Return the codes that categories have in other columns, NaN for those that they lack."""
+    if table.columns == columns:
+        return table.codes.astype(np.float32, copy=False)
+    codes = table.codes.astype(np.float32)
+    for j, (own, other) in enumerate(
+        zip(table.columns.categories, columns.categories, strict=True)
+    ):
+        if own is not None and other is not None and own != other:
+            code_of = {category: code for code, category in enumerate(other)}
+            recoded = np.array([code_of.get(category, np.nan) for category in own], np.float32)
+            known = ~np.isnan(codes[:, j])
+            codes[known, j] = recoded[codes[known, j].astype(np.intp)]
+    return codes
 
 
 def _categories(column: Any, name: Any) -> tuple[Any, ...] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Mapping
 from numbers import Real
@@ -14,19 +15,22 @@ from scipy.sparse import issparse
 from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from structent._checks import checked_integer
 from structent._typing import FloatArray, IndexArray
 from structent.decisions import HedgedPredictions
 from structent.errors import StructentError, StructureError
+from structent.estimators import files
 from structent.estimators.answers import block_answers, calibration_scores, predicted_level
 from structent.estimators.classes import (
     Classes,
-    Structure,
+    CodedLabels,
+    Labels,
     accuracy,
     check_two_classes,
-    checked_labels,
+    given_structure,
+    labels_to_fit,
     mixed_labels,
     with_pairs,
 )
@@ -36,6 +40,7 @@ from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.fused import loss_and_gradient
 from structent.kernels.layout import Layout
 from structent.structure import RandomPartition
+from structent.structure.samplers import Structure
 
 _FEATURES: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
@@ -62,11 +67,14 @@ class StructuredLogisticRegression(
     Parameters
     ----------
     structure
-        How the classes are related; None for no structure. It must be fixed: a sampler's
-        partitions change with every iteration, which L-BFGS cannot follow.
+        How the classes are related: a structure, or a short form of the command line, ``"ordinal"``
+        or ``"circular:width=3"``, which ``fit`` builds from the labels; None for no structure. It
+        must be fixed: a sampler's partitions change with every iteration, which L-BFGS cannot
+        follow.
     weights
-        None for the structure's own weights, a number for that of the singletons, one number a
-        partition for all, or ``"auto"`` to choose that of the singletons by cross-validation
+        None for the structure's own weights, a number for the weight of the singletons, one number
+        per partition for all, or ``"auto"`` to choose the weight of the singletons by
+        cross-validation
         (:func:`~structent.estimators.weights.chosen_structure`).
     C
         The inverse strength of the penalty on the coefficients; intercepts have none.
@@ -80,11 +88,11 @@ class StructuredLogisticRegression(
     warm_start
         Whether to start from the last fit instead of zero.
     random_state
-        Deals the rows out to the folds of ``weights="auto"``; nothing else is random.
+        Decides which rows are in which fold of ``weights="auto"``; nothing else is random.
     allow_blocks
         Whether a label may also be the name of a block ("tree", or "kind:tree" where levels share
-        names) or a set of classes, where no more is known of a row. In ``class_weight`` such a row
-        counts with the mean over its classes.
+        names) or a set of classes, for rows whose class is not known exactly. In ``class_weight``
+        such a row counts with the mean over its classes.
 
     Attributes
     ----------
@@ -95,6 +103,8 @@ class StructuredLogisticRegression(
         The coefficients, (classes, features), and the intercepts, (classes,), in that order.
     weights_
         The weight of each partition that was used.
+    structure_
+        The structure with these weights, built if it was a short form; None without one.
     n_iter_
         How many iterations L-BFGS took.
     block_scores_
@@ -116,7 +126,7 @@ class StructuredLogisticRegression(
 
     def __init__(  # noqa: PLR0913  scikit-learn's way: every parameter by name
         self,
-        structure: RandomPartition | None = None,
+        structure: RandomPartition | str | None = None,
         *,
         weights: ArrayLike | float | str | None = None,
         C: float = 1.0,
@@ -141,7 +151,8 @@ class StructuredLogisticRegression(
         """Fit the model to features, (n, features), and labels, (n,)."""
         self._check_parameters()
         features, labels = self._features_and_labels(X, y)
-        structure = chosen_structure(self, features, labels, sample_weight)
+        given = given_structure(self.structure, labels, allow_blocks=self.allow_blocks)
+        structure = chosen_structure(self, given, features, labels, sample_weight)
         kind = Classes.of_mixed if self.allow_blocks else Classes.of
         classes = kind(structure, labels)
         codes = classes.encode(labels)
@@ -154,13 +165,11 @@ class StructuredLogisticRegression(
         objective = LinearObjective(
             features, codes, weights, layout, penalty=penalty, coarse=coarse
         )
-        coef, intercept = objective.split(self._minimum(objective, self._start(objective, classes)))
-        self._classes, self.classes_ = classes, classes.values
-        self.weights_ = weights_of(classes.structure)
-        self.block_scores_: FloatArray | None = None
-        self.coef_ = coef[classes.columns].astype(features.dtype)
-        self.intercept_ = intercept[classes.columns].astype(features.dtype)
-        return self
+        minimum, n_iter = self._minimum(objective, self._start(objective, classes))
+        coef, intercept = (
+            part[classes.columns].astype(features.dtype) for part in objective.split(minimum)
+        )
+        return self._keep(files.FittedLinear(classes, coef, intercept, n_iter))
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return the logits, (n, classes), but of two classes the log odds of the second, (n,)."""
@@ -189,16 +198,16 @@ class StructuredLogisticRegression(
         See :func:`~structent.estimators.answers.predicted_blocks`.
         """
         proba = self.predict_proba(X)
-        return predicted_level(proba, self._classes, self.structure, level)
+        return predicted_level(proba, self._classes, self.structure_, level)
 
     def calibrate_blocks(self, X: Any, y: Any) -> Self:
-        """Take the measure of the model on held-out rows, for answers with a guarantee.
+        """Calibrate the answers of :meth:`predict_blocks` on held-out rows.
 
         As :meth:`StructuredBoostingClassifier.calibrate_blocks
         <structent.estimators.StructuredBoostingClassifier.calibrate_blocks>`.
         """
-        proba = self.predict_proba(X)
-        self.block_scores_ = calibration_scores(y, proba, self.classes_, self.structure)
+        scores = calibration_scores(y, self.predict_proba(X), self.classes_, self.structure_)
+        self.block_scores_: FloatArray | None = scores
         return self
 
     def predict_blocks(self, X: Any, *, confidence: float = 0.9) -> HedgedPredictions:
@@ -208,21 +217,51 @@ class StructuredLogisticRegression(
         <structent.estimators.StructuredBoostingClassifier.predict_blocks>`.
         """
         return block_answers(
-            self.predict_proba(X), self.classes_, self.structure, self.block_scores_, confidence
+            self.predict_proba(X), self.classes_, self.structure_, self.block_scores_, confidence
         )
+
+    def save(
+        self, path: str | os.PathLike[str], *, attachments: Mapping[str, str] | None = None
+    ) -> None:
+        """Write the model to a file, all or not at all: a zip of JSON and the coefficients.
+
+        As :meth:`StructuredBoostingClassifier.save
+        <structent.estimators.StructuredBoostingClassifier.save>`.
+        """
+        check_is_fitted(self)
+        fitted = files.FittedLinear(
+            self._classes, self.coef_, self.intercept_, self.n_iter_, self.block_scores_
+        )
+        names = getattr(self, "feature_names_in_", None)
+        saved = files.Saved(self.get_params(deep=False), names)
+        files.save_linear(path, fitted, saved, attachments or {})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return the model of a file that :meth:`save` wrote. No code of the file is run."""
+        fitted, saved = files.load_linear(path)
+        model = cls(**saved.parameters)
+        model.n_features_in_ = fitted.coef.shape[1]
+        if saved.feature_names is not None:
+            model.feature_names_in_ = saved.feature_names
+        return model._keep(fitted)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
-    def _features_and_labels(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+    def _features_and_labels(self, X: Any, y: Any) -> tuple[Any, Labels]:
+        if isinstance(y, CodedLabels):
+            features = validate_data(self, X, ensure_min_samples=2, **_FEATURES)
+            check_consistent_length(features, y)
+            return features, labels_to_fit(y, None, allow_blocks=self.allow_blocks)
         if y is not None:
             y = with_pairs(y, getattr(self.structure, "classes", None))
         if self.allow_blocks and y is not None:
             y = mixed_labels(y)  # before NumPy makes one type of all labels
         features, labels = validate_data(self, X, y, ensure_min_samples=2, **_FEATURES)
-        return features, checked_labels(labels, allow_blocks=self.allow_blocks)
+        return features, labels_to_fit(labels, None, allow_blocks=self.allow_blocks)
 
     def _check_parameters(self) -> None:
         for name, value in (("C", self.C), ("tol", self.tol)):
@@ -237,13 +276,13 @@ class StructuredLogisticRegression(
             if not same_classes or self.coef_.shape != objective.shape:
                 raise StructentError(
                     f"warm_start needs the classes of the last fit and its {self.coef_.shape[1]} "
-                    "features, got others; set warm_start=False to start anew"
+                    "features, got others; set warm_start=False to start from zero"
                 )
             coef, intercept = objective.split(start)
             coef[classes.columns], intercept[classes.columns] = self.coef_, self.intercept_
         return start
 
-    def _minimum(self, objective: LinearObjective, start: FloatArray) -> FloatArray:
+    def _minimum(self, objective: LinearObjective, start: FloatArray) -> tuple[FloatArray, int]:
         # The criteria of scikit-learn's LogisticRegression, so that tol means the same.
         result = minimize(
             objective,
@@ -257,16 +296,24 @@ class StructuredLogisticRegression(
                 "ftol": 64 * float(np.finfo(np.float64).eps),
             },
         )
-        self.n_iter_ = min(int(result.nit), self.max_iter)
+        n_iter = min(int(result.nit), self.max_iter)
         if not result.success:
             warnings.warn(
-                f"L-BFGS did not converge to tol={self.tol:g} in {self.n_iter_} iterations "
+                f"L-BFGS did not converge to tol={self.tol:g} in {n_iter} iterations "
                 f"({result.message}); scale the features, or raise max_iter or tol",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        minimum: FloatArray = result.x
-        return minimum
+        return result.x, n_iter
+
+    def _keep(self, fitted: files.FittedLinear) -> Self:
+        """Take over what was learned with these parameters, now or before it was saved."""
+        self._classes, self.classes_ = fitted.classes, fitted.classes.values
+        self.structure_ = None if self.structure is None else fitted.classes.structure
+        self.weights_ = weights_of(fitted.classes.structure)
+        self.coef_, self.intercept_, self.n_iter_ = fitted.coef, fitted.intercept, fitted.n_iter
+        self.block_scores_ = fitted.block_scores
+        return self
 
     def _logits(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)

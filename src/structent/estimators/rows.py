@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import _check_sample_weight
 
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
-from structent.estimators.classes import Classes, Structure, mixed_labels
+from structent.estimators.classes import Classes, CodedLabels, Labels, mixed_labels
 from structent.estimators.columns import FloatTable
 from structent.kernels.coarse import weights_of_sets
 from structent.structure.labels import unknown_label
+from structent.structure.samplers import Structure
 
 
 class TrainingRows(NamedTuple):
@@ -30,75 +30,89 @@ class TrainingRows(NamedTuple):
 
 
 def classes_of_rows(
-    structure: Structure | None, labels: NDArray[Any], eval_set: Any, *, allow_blocks: bool
+    structure: Structure | None,
+    labels: Labels,
+    eval_set: Any,
+    *,
+    allow_blocks: bool,
 ) -> Classes:
     """Return the classes of a model, and the sets of them that labels of any row mean."""
     if not allow_blocks:
         return Classes.of(structure, labels)
-    others = [] if eval_set is None else [mixed_labels(eval_pair(eval_set)[1])]
-    return Classes.of_mixed(structure, labels, *others)
+    if eval_set is None:
+        return Classes.of_mixed(structure, labels)
+    y = eval_pair(eval_set)[1]
+    others = y if isinstance(y, CodedLabels) else mixed_labels(y)
+    return Classes.of_mixed(structure, labels, others)
 
 
-def log_prior(rows: TrainingRows, classes: Classes) -> FloatArray:
-    """Return the logarithm of (n_c + 1/2) / (n + k/2), where boosting starts from.
+def row_weights(
+    sample_weight: ArrayLike | None,
+    class_weight: Mapping[Any, float] | str | None,
+    labels: IndexArray,
+    classes: Classes,
+) -> FloatArray:
+    """Return the weights of the rows, (n,): none negative, and not all 0.
 
-    With the half even a class without rows has a finite start.
-    """
-    return log_prior_of_totals(class_totals(rows.labels, rows.weights, classes))
-
-
-def log_prior_of_totals(totals: FloatArray) -> FloatArray:
-    """Return the same from the total weight of each class, (classes,)."""
-    prior: FloatArray = np.log((totals + 0.5) / (totals.sum() + 0.5 * len(totals)))
-    return prior
-
-
-def class_totals(labels: IndexArray, weights: FloatArray, classes: Classes) -> FloatArray:
-    """Return the total weight of the rows of each class, (classes,)."""
-    return spread_totals(code_totals(labels, weights, classes.n_codes), classes.coarse_sets)
-
-
-def code_totals(labels: IndexArray, weights: FloatArray, n_codes: int) -> FloatArray:
-    """Return the total weight of the rows of each code, (codes,)."""
-    return np.bincount(labels, weights=weights, minlength=n_codes).astype(np.float64)
-
-
-def spread_totals(totals: FloatArray, sets: Sequence[Sequence[int]]) -> FloatArray:
-    """Return the total weight of each class, where rows of a set count for its classes.
-
-    They do so in proportion to the prior of the rows whose class is known: one step of EM, which
-    for sets that do not overlap is where EM ends. An even split would draw the start towards equal
-    classes, the more the more rows are coarse.
+    Where the class of a row is not known, but a set that holds it, ``class_weight`` counts with the
+    mean over that set, as everywhere in the losses.
 
     Parameters
     ----------
-    totals
-        The total weight of each code, the classes first, (codes,).
-    sets
-        The classes of each set.
+    sample_weight
+        One weight per row; all 1 if None.
+    class_weight
+        ``{class: weight}``, where a class that is not named has weight 1; ``"balanced"``, by which
+        all classes with rows have the same total weight and the sum of the weights stays; or None.
+    labels
+        The code of each row's label.
+    classes
+        The classes of the model, and the sets of them that codes mean.
 
     Examples
     --------
-    >>> spread_totals(np.array([5.5, 1.5, 7.0, 8.0]), [(0, 1)]).tolist()  # 6 : 2
-    [11.5, 3.5, 7.0]
+    >>> classes = Classes.of(None, np.array(["common", "rare"]))
+    >>> labels = np.array([0, 0, 0, 1])
+    >>> row_weights(None, {"rare": 3.0}, labels, classes).tolist()
+    [1.0, 1.0, 1.0, 3.0]
+    >>> (3 * row_weights(None, "balanced", labels, classes)).round(9).tolist()
+    [2.0, 2.0, 2.0, 6.0]
     """
-    n_classes = len(totals) - len(sets)
-    spread = totals[:n_classes].copy()
-    prior = totals[:n_classes] + 0.5
-    for members, total in zip(map(list, sets), totals[n_classes:], strict=True):
-        spread[members] += total * prior[members] / prior[members].sum()
-    return spread
+    weights = checked_sample_weight(sample_weight, len(labels))
+    if class_weight is not None:
+        of_classes = _class_weights(class_weight, labels, weights, classes)
+        of_sets = weights_of_sets(of_classes, classes.coarse_sets)
+        weights = weights * np.append(of_classes, of_sets)[labels]
+    if not (weights.min() >= 0 and weights.max() > 0):
+        raise StructentError(
+            "the weights of the rows must not be negative nor all be zero, got weights from "
+            f"{weights.min():g} to {weights.max():g}; see sample_weight and class_weight"
+        )
+    return weights
 
 
-def checked_weights(weights: Any, n_rows: int) -> FloatArray:
-    """Return the weights of a chunk of the rows, all 1 if None; they may all be 0."""
-    if weights is None:
+def checked_sample_weight(sample_weight: Any, n_rows: int) -> FloatArray:
+    """Return the weight of each row, (n,), all 1 if None; one number is the weight of every row.
+
+    Examples
+    --------
+    >>> checked_sample_weight([1, 0], 2).tolist(), checked_sample_weight(3, 2).tolist()
+    ([1.0, 0.0], [3.0, 3.0])
+    """
+    if sample_weight is None:
         return np.ones(n_rows)
-    checked = np.asarray(weights, dtype=np.float64)
+    try:
+        checked = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise StructentError(
+            f"sample_weight must hold numbers, got {type(sample_weight).__name__} of other values"
+        ) from None
+    if checked.ndim == 0:
+        checked = np.full(n_rows, checked)
     if checked.shape != (n_rows,):
         raise StructentError(
-            "sample_weight must have the same rows as y in every chunk, got chunks of "
-            f"{len(checked)} and {n_rows}; make both from one table"
+            f"sample_weight must be one number for each of the {n_rows} rows, got shape "
+            f"{checked.shape}"
         )
     wrong = checked[~((checked >= 0) & np.isfinite(checked))]
     if len(wrong):
@@ -107,9 +121,9 @@ def checked_weights(weights: Any, n_rows: int) -> FloatArray:
 
 
 def held_back(labels: IndexArray, fraction: float, rng: np.random.RandomState) -> NDArray[np.bool_]:
-    """Return which rows are for validation: that fraction of every class, as nearly as can be.
+    """Return which rows are for validation: that fraction of every class, up to rounding.
 
-    Of each class one row at least stays for training.
+    At least one row of each class stays for training.
     """
     shuffled = rng.permutation(len(labels))
     by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
@@ -141,7 +155,7 @@ def checked_eval_set(eval_set: Any, n_columns: int) -> tuple[Any, Any]:
 
 
 def check_eval_columns(X: Any, n_columns: int) -> None:
-    """Refuse validation rows that have not the columns of the training rows."""
+    """Refuse validation rows without the columns of the training rows."""
     shape = np.shape(X)
     if len(shape) != 2 or shape[1] != n_columns:
         raise StructentError(
@@ -150,7 +164,7 @@ def check_eval_columns(X: Any, n_columns: int) -> None:
 
 
 def eval_pair(eval_set: Any) -> tuple[Any, Any]:
-    """Return the two parts of an ``eval_set``, whatever they are."""
+    """Return the two parts of an ``eval_set``, unchecked."""
     if isinstance(eval_set, list) and len(eval_set) == 1:
         (eval_set,) = eval_set
     if not isinstance(eval_set, tuple) or len(eval_set) != 2:
@@ -160,51 +174,50 @@ def eval_pair(eval_set: Any) -> tuple[Any, Any]:
     return eval_set
 
 
-def row_weights(
-    sample_weight: ArrayLike | None,
-    class_weight: Mapping[Any, float] | str | None,
-    labels: IndexArray,
-    classes: Classes,
-) -> FloatArray:
-    """Return the weights of the rows, (n,): none negative, and not all 0.
+def log_prior(rows: TrainingRows, classes: Classes) -> FloatArray:
+    """Return the logarithm of (n_c + 1/2) / (n + k/2), where boosting starts from.
 
-    Where the class of a row is not known, but a set that holds it, ``class_weight`` counts with the
-    mean over that set, as everywhere in the losses.
+    With the half even a class without rows has a finite start.
+    """
+    return log_prior_of_totals(_class_totals(rows.labels, rows.weights, classes))
+
+
+def log_prior_of_totals(totals: FloatArray) -> FloatArray:
+    """Return the same from the total weight of each class, (classes,)."""
+    prior: FloatArray = np.log((totals + 0.5) / (totals.sum() + 0.5 * len(totals)))
+    return prior
+
+
+def code_totals(labels: IndexArray, weights: FloatArray, n_codes: int) -> FloatArray:
+    """Return the total weight of the rows of each code, (codes,)."""
+    return np.bincount(labels, weights=weights, minlength=n_codes).astype(np.float64)
+
+
+def spread_totals(totals: FloatArray, sets: Sequence[Sequence[int]]) -> FloatArray:
+    """Return the total weight of each class, where rows of a set count for its classes.
+
+    They do so in proportion to the prior of the rows whose class is known: one step of EM, which
+    for sets that do not overlap is where EM ends. An even split would draw the start towards equal
+    classes, and all the more where many rows are coarse.
 
     Parameters
     ----------
-    sample_weight
-        One weight a row; all 1 if None.
-    class_weight
-        ``{class: weight}``, where a class that is not named has weight 1; ``"balanced"``, by which
-        all classes with rows have the same total weight and the sum of the weights stays; or None.
-    labels
-        The code of each row's label.
-    classes
-        The classes of the model, and the sets of them that codes mean.
+    totals
+        The total weight of each code, the classes first, (codes,).
+    sets
+        The classes of each set.
 
     Examples
     --------
-    >>> classes = Classes.of(None, np.array(["common", "rare"]))
-    >>> labels = np.array([0, 0, 0, 1])
-    >>> row_weights(None, {"rare": 3.0}, labels, classes).tolist()
-    [1.0, 1.0, 1.0, 3.0]
-    >>> (3 * row_weights(None, "balanced", labels, classes)).round(9).tolist()
-    [2.0, 2.0, 2.0, 6.0]
+    >>> spread_totals(np.array([5.5, 1.5, 7.0, 8.0]), [(0, 1)]).tolist()  # 6 : 2
+    [11.5, 3.5, 7.0]
     """
-    weights: FloatArray = _check_sample_weight(
-        sample_weight, labels, dtype=np.float64, ensure_non_negative=True
-    )
-    if class_weight is not None:
-        of_classes = _class_weights(class_weight, labels, weights, classes)
-        of_sets = weights_of_sets(of_classes, classes.coarse_sets)
-        weights = weights * np.append(of_classes, of_sets)[labels]
-    if not (weights.min() >= 0 and weights.max() > 0):
-        raise StructentError(
-            "the weights of the rows must not be negative nor all be 0, got weights from "
-            f"{weights.min():g} to {weights.max():g}; see sample_weight and class_weight"
-        )
-    return weights
+    n_classes = len(totals) - len(sets)
+    spread = totals[:n_classes].copy()
+    prior = totals[:n_classes] + 0.5
+    for members, total in zip(map(list, sets), totals[n_classes:], strict=True):
+        spread[members] += total * prior[members] / prior[members].sum()
+    return spread
 
 
 def _class_weights(
@@ -219,7 +232,7 @@ def _class_weights(
         raise StructentError(
             f"class_weight must be a dict, 'balanced' or None, got {class_weight!r}"
         )
-    totals = class_totals(labels, weights, classes)
+    totals = _class_totals(labels, weights, classes)
     has_rows: NDArray[np.bool_] = totals > 0
     balanced = np.ones(len(totals))
     balanced[has_rows] = totals.sum() / (has_rows.sum() * totals[has_rows])
@@ -233,3 +246,8 @@ def _named_weights(class_weight: Mapping[Any, float], classes: tuple[Any, ...]) 
     if unknown and not known <= set(class_weight):
         raise unknown_label(unknown[0], classes)
     return np.array([float(class_weight.get(label, 1.0)) for label in classes])
+
+
+def _class_totals(labels: IndexArray, weights: FloatArray, classes: Classes) -> FloatArray:
+    """Return the total weight of the rows of each class, (classes,)."""
+    return spread_totals(code_totals(labels, weights, classes.n_codes), classes.coarse_sets)

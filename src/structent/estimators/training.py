@@ -1,21 +1,25 @@
-"""What an engine is asked to train, and what it gives back."""
+"""Boosting without its estimator: the settings, the task of an engine, and the fitted model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
 
 from structent._checks import checked_integer
 from structent._optional import load_optional
 from structent._typing import FloatArray
 from structent.errors import StructentError
-from structent.estimators.classes import Structure
-from structent.estimators.columns import FloatTable
-from structent.estimators.rows import TrainingRows
-from structent.structure.targets import Targets
+from structent.estimators.classes import Classes, Labels
+from structent.estimators.columns import Columns, FloatTable
+from structent.estimators.rows import TrainingRows, row_weights
+from structent.structure.samplers import Structure
+from structent.structure.targets import LabelSets
 
 # Called after every round with its number and the log loss of the validation rows, if any.
 OnRound: TypeAlias = Callable[[int, float | None], None]
@@ -74,7 +78,7 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """The task: rows, the loss, where to start from, and how to go on.
+    """The task of an engine: rows, loss, starting point and settings.
 
     Attributes
     ----------
@@ -88,7 +92,7 @@ class Training:
         The margins that training starts from, (classes,).
     is_categorical
         Whether each column of the features holds the codes of categories.
-    targets
+    label_sets
         What codes of labels beyond the classes mean; None where all labels are classes.
     """
 
@@ -102,7 +106,7 @@ class Training:
     seed: int
     n_threads: int
     on_round: OnRound
-    targets: Targets | None = None
+    label_sets: LabelSets | None = None
 
     @property
     def n_classes(self) -> int:
@@ -135,6 +139,89 @@ class Model(Protocol):
         """Return the booster in the engine's own format."""
 
 
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """How rows become numbers.
+
+    Attributes
+    ----------
+    columns
+        The columns of the table.
+    classes
+        The classes of the labels.
+    is_one_hot
+        Whether categories get columns of their own, where the engine cannot take them.
+    """
+
+    columns: Columns
+    classes: Classes
+    is_one_hot: bool
+
+    @classmethod
+    def of(cls, columns: Columns, classes: Classes, settings: Settings) -> Encoder:
+        """Return the encoder for the engine of the settings."""
+        # XGBoost's vector leaves know no categories.
+        return cls(columns, classes, any(columns.is_categorical) and settings.trees == "vector")
+
+    @cached_property
+    def is_categorical(self) -> tuple[bool, ...]:
+        """Whether each column of the features holds the codes of categories."""
+        if self.is_one_hot:
+            return (False,) * len(self.columns.source)
+        return self.columns.is_categorical
+
+    def features(self, codes: FloatTable) -> FloatTable:
+        """Return the features of a table's codes, as the engine takes them."""
+        return self.columns.one_hot(codes) if self.is_one_hot else codes
+
+    def rows(
+        self, codes: FloatTable, y: Labels, sample_weight: Any, class_weight: Any
+    ) -> TrainingRows:
+        """Return the rows that have a weight."""
+        labels = self.classes.encode(y)
+        weights = row_weights(sample_weight, class_weight, labels, self.classes)
+        rows = TrainingRows(self.features(codes), labels, weights)
+        return rows if weights.all() else rows.take(weights > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedBoosting:
+    """A booster and its encoder.
+
+    Attributes
+    ----------
+    encoder
+        How rows become numbers.
+    model
+        The trained booster.
+    scores
+        The log loss of the validation rows after every round, empty without such rows.
+    block_scores
+        The sorted scores of held-out rows, by which answers are calibrated; None without such rows.
+    """
+
+    encoder: Encoder
+    model: Model
+    scores: tuple[float, ...]
+    block_scores: FloatArray | None = None
+
+    def logits(self, X: Any, n_threads: int) -> FloatArray:
+        """Return the logits of each row, (n, classes), sorted by class."""
+        features = self.encoder.features(self.encoder.columns.codes(X))
+        return self.encoder.classes.sorted(self.model.margins(features, n_threads))
+
+    def feature_importances(self) -> FloatArray:
+        """Return the share of each column in the gain of all splits; all 0 without a split."""
+        source = self.encoder.columns.source
+        n_columns = len(self.encoder.columns.categories)
+        if not self.encoder.is_one_hot:
+            source = np.arange(n_columns)
+        gains: FloatArray = np.zeros(n_columns)
+        np.add.at(gains, source, self.model.gains(len(source)))
+        total = gains.sum()
+        return gains / total if total > 0 else gains
+
+
 def recording(scores: list[float], show: OnRound) -> OnRound:
     """Return what keeps the log loss of every round, and shows it."""
 
@@ -144,11 +231,6 @@ def recording(scores: list[float], show: OnRound) -> OnRound:
         show(number, log_loss)
 
     return on_round
-
-
-def _check_number(name: str, value: object, wanted: str, is_right: Callable[[float], bool]) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real) or not is_right(float(value)):
-        raise StructentError(f"{name} must be a number {wanted}, got {value!r}")
 
 
 @contextmanager
@@ -171,3 +253,8 @@ def round_progress(n_rounds: int, *, shown: bool) -> Iterator[OnRound]:
             bar.update(task, completed=number + 1, score=score)
 
         yield on_round
+
+
+def _check_number(name: str, value: object, wanted: str, is_right: Callable[[float], bool]) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real) or not is_right(float(value)):
+        raise StructentError(f"{name} must be a number {wanted}, got {value!r}")

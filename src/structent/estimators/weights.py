@@ -8,14 +8,16 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils import check_random_state
 
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructureError
-from structent.estimators.classes import Classes, Structure, checked_structure
+from structent.estimators.classes import Classes, Labels
+from structent.estimators.columns import rows_at
 from structent.estimators.folds import dealt_folds
+from structent.estimators.rows import checked_sample_weight
 from structent.structure import RandomPartition
+from structent.structure.samplers import Structure
 
 Array: TypeAlias = NDArray[Any]
 
@@ -25,41 +27,44 @@ N_FOLDS = 3
 
 
 def chosen_structure(
-    estimator: Any, X: Any, y: Array, sample_weight: ArrayLike | None
+    estimator: Any, structure: Structure | None, X: Any, y: Labels, sample_weight: ArrayLike | None
 ) -> Structure | None:
-    """Return the estimator's structure with the weights that its parameter ``weights`` asks for.
+    """Return a structure with the weights that the estimator's parameter ``weights`` asks for.
 
     ``None`` keeps the structure's own weights, a number is the weight of the singletons (1 for no
     structure), the other partitions in proportion, and an array replaces them all.
 
     ``"auto"`` tries the singleton weights 1, .7, .4 and .1 by 3-fold cross-validation on the rows
-    given, and takes the one of least held-out log loss. That is plain log loss, whatever the
-    structure (for a coarse label, that of its set of classes), so that a wrong one loses to none at
-    all where there are rows enough to tell: with few rows any structure may be taken, since it also
-    acts as a penalty. It costs 12 more fits, of clones of the estimator, all with the same
-    ``random_state``.
+    given, and takes the one with the lowest held-out log loss. That is plain log loss for every
+    structure (for a coarse label, of its set of classes), so with enough rows a wrong structure
+    loses to none at all. With few rows any structure may win, since it also acts as regularisation.
+    It costs 12 more fits, of clones of the estimator, all with the same ``random_state``.
 
     Parameters
     ----------
     estimator
         A classifier with the parameters ``structure``, ``weights`` and ``random_state``.
+    structure
+        Its structure; one that is given by a short form has been built from the labels.
     X
         The features: an array, a sparse matrix, a pandas or polars table.
     y
         The label of each row.
     sample_weight
-        One weight a row, or None. Rows without weight are left out.
+        One weight per row, or None. Rows without weight are left out.
     """
-    structure, weights = estimator.structure, estimator.weights
+    weights = estimator.weights
     if weights is None:
-        return None if structure is None else checked_structure(structure)
+        return structure
     if isinstance(weights, str):
         if weights != "auto":
             raise StructureError(
-                "weights must be None, 'auto', the weight of the singletons or one number a "
+                "weights must be None, 'auto', the weight of the singletons or one number per "
                 f"partition, got {weights!r}"
             )
-        return None if structure is None else _cross_validated(estimator, X, y, sample_weight)
+        if structure is None:
+            return None
+        return _cross_validated(estimator, structure, X, y, sample_weight)
     if isinstance(weights, Real) and not isinstance(weights, bool) and structure is not None:
         return _adjustable(structure, "a number as weights").with_singleton_weight(float(weights))
     if not isinstance(structure, RandomPartition):
@@ -82,16 +87,15 @@ class _WithSingletonWeight(Protocol):
 
 
 def _cross_validated(
-    estimator: Any, features: Any, y: Array, sample_weight: ArrayLike | None
+    estimator: Any, structure: Structure, features: Any, y: Labels, sample_weight: ArrayLike | None
 ) -> Structure:
-    structure = checked_structure(estimator.structure)
     if all(partition.is_singletons for partition in _first(structure).partitions):
         return structure
     adjustable = _adjustable(structure, "weights='auto'")
     candidates = [adjustable.with_singleton_weight(weight) for weight in SINGLETON_WEIGHTS]
     if hasattr(features, "tocsr"):
         features = features.tocsr()  # not every sparse format can be indexed
-    weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+    weights = checked_sample_weight(sample_weight, len(y))
     random_state = check_random_state(estimator.random_state)
     of_labels = Classes.of_mixed if getattr(estimator, "allow_blocks", False) else Classes.of
     classes = of_labels(structure, y)
@@ -132,12 +136,12 @@ def _folds(
 
 
 def _held_out_loss(
-    model: Any, features: Any, y: Array, classes: Classes, weights: FloatArray, train: Array,
+    model: Any, features: Any, y: Labels, classes: Classes, weights: FloatArray, train: Array,
     held_out: Array,
 ) -> float:  # fmt: skip
     """Return the sum of the log losses of the rows held out, times their weights."""
-    model.fit(_safe_indexing(features, train), y[train], sample_weight=weights[train])
-    proba = model.predict_proba(_safe_indexing(features, held_out))
+    model.fit(rows_at(features, train), y[train], sample_weight=weights[train])
+    proba = model.predict_proba(rows_at(features, held_out))
     of_label = classes.probability_of(proba, classes.encode(y[held_out]))
     # A probability that underflowed to 0 must not make the losses of all candidates infinite.
     losses = -np.log(np.maximum(of_label, np.finfo(of_label.dtype).tiny))

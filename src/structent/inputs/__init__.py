@@ -1,27 +1,26 @@
 """Tables and structures as users bring them: CSV, TSV and Parquet; short forms and files."""
 
-from structent.inputs.columns import FeatureColumn
-from structent.inputs.labelled import (
+from structent.inputs.features import (
+    FeatureColumn,
     LabelledTable,
-    Labels,
     features_and_labels,
-    read_features,
-    read_labels,
+    features_from,
 )
-from structent.inputs.reading import column_names, read_table
-from structent.inputs.specs import Specified, parse_structure
-from structent.inputs.structure_files import write_structure
+from structent.inputs.specs import Specified, columns_of, parse_structure
+from structent.inputs.structure_files import structure_from_file, write_structure
+from structent.inputs.table import Labels, Table, open_table
 
 __all__ = [
     "FeatureColumn",
     "LabelledTable",
     "Labels",
     "Specified",
-    "column_names",
+    "Table",
+    "columns_of",
     "features_and_labels",
+    "features_from",
+    "open_table",
     "parse_structure",
-    "read_features",
-    "read_labels",
-    "read_table",
+    "structure_from_file",
     "write_structure",
 ]

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from structent._checks import checked_fraction, checked_integer
+from structent._checks import checked_integer
 from structent._typing import Label
 from structent.errors import StructentError
-from structent.inputs.group_columns import hierarchy_from_columns
-from structent.inputs.matching import (
+from structent.inputs.hierarchy_columns import hierarchy_from_columns
+from structent.inputs.structure_files import ENDINGS, graph_from_file, structure_from_file
+from structent.inputs.table import Table
+from structent.structure.labels import (
+    as_classes,
     check_labels_known,
     classes_without_rows,
-    given_order,
-    natural_order,
     sorted_classes,
 )
-from structent.inputs.reading import FilePath
-from structent.inputs.structure_files import ENDINGS, graph_from_file, structure_from_file
-from structent.structure.circular import circular
-from structent.structure.composed import trivial
-from structent.structure.labels import as_classes
-from structent.structure.ordinal import ordinal
 from structent.structure.random_partition import RandomPartition
 from structent.structure.samplers import SpanningTreePartitions, Structure
+from structent.structure.short_forms import (
+    SHORT_FORMS,
+    Options,
+    structure_from_options,
+    with_given_weight,
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def parse_structure(
     spec: str,
     classes: Iterable[Any],
     *,
-    table: FilePath | None = None,
+    table: Table | None = None,
     target: str | None = None,
     allow_blocks: bool = False,
 ) -> Specified:
@@ -67,8 +67,8 @@ def parse_structure(
     a file                                    .json, .yaml, .csv, .tsv or .nwk
     ========================================= =================================================
 
-    ``weight`` is that of the singletons. An order is that of numbers, months or weekdays, else it
-    must be given: ``ordinal:order=S|M|L|XL``.
+    ``weight`` is the weight of the singletons. Numbers, months and weekdays have an order; for
+    other labels it must be given: ``ordinal:order=S|M|L|XL``.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def parse_structure(
     classes
         The labels of the data, each once.
     table, target
-        The data and its label column, for ``hierarchy:columns=...``.
+        The data and its label column, for ``hierarchy:columns=...``; the columns must be loaded.
     allow_blocks
         Whether labels may be names of blocks, too. Then the structure must be a file, which says
         what the classes are: short forms take every label for a class.
@@ -94,7 +94,7 @@ def parse_structure(
     kind, _, rest = spec.partition(":")
     if kind == "learn":
         raise StructentError(
-            f"{spec!r} is a structure for structent compare alone, which learns it anew in every "
+            f"only structent compare takes the structure {spec!r}, which it learns again in every "
             "fold; in Python, learn_structure() gives one to save as a file"
         )
     if allow_blocks:
@@ -115,6 +115,20 @@ def parse_structure(
     )
 
 
+def columns_of(spec: str) -> tuple[str, ...]:
+    """Return the columns of the data that define the structure, which must be loaded for it.
+
+    Examples
+    --------
+    >>> columns_of("hierarchy:columns=genus,family")
+    ('genus', 'family')
+    >>> columns_of("circular:width=3")
+    ()
+    """
+    kind, _, rest = spec.partition(":")
+    return _columns(Options(kind, rest)) if kind == "hierarchy" else ()
+
+
 def _with_blocks(spec: str, labels: tuple[Label, ...]) -> Specified:
     """Return the structure of a file, where labels may be names of its blocks."""
     if Path(spec).suffix.lower() not in ENDINGS:
@@ -128,8 +142,8 @@ def _with_blocks(spec: str, labels: tuple[Label, ...]) -> Specified:
             f"where labels may be blocks, the structure must name them, got the sampler in {spec}, "
             "whose blocks change"
         )
-    targets = structure.encode(labels, allow_blocks=True)
-    used = [structure.classes[code] for code in targets.codes if code < structure.n_classes]
+    label_sets = structure.encode_with_blocks(labels)
+    used = [structure.classes[code] for code in label_sets.codes if code < structure.n_classes]
     return Specified(structure, (), (*notes, *classes_without_rows(used, structure.classes)))
 
 
@@ -137,38 +151,29 @@ def _with_blocks(spec: str, labels: tuple[Label, ...]) -> Specified:
 class _Request:
     options: Options
     labels: tuple[Label, ...]
-    table: FilePath | None
+    table: Table | None
     target: str | None
 
 
-def _trivial(request: _Request) -> Specified:
-    request.options.check_names()
-    return Specified(trivial(request.labels))
-
-
-def _circular(request: _Request) -> Specified:
-    options = request.options
-    options.check_names("width", "weight", "order")
-    ordered, notes = _ordered(request)
-    return Specified(_weighed(circular(ordered, options.integer("width", 3)), options), notes=notes)
-
-
-def _ordinal(request: _Request) -> Specified:
-    request.options.check_names("weight", "order")
-    ordered, notes = _ordered(request)
-    return Specified(_weighed(ordinal(ordered), request.options), notes=notes)
+def _of_labels(request: _Request) -> Specified:
+    structure, notes = structure_from_options(request.options, request.labels)
+    return Specified(structure, notes=notes)
 
 
 def _hierarchy(request: _Request) -> Specified:
     options = request.options
-    options.check_names("columns", "weight")
-    columns = tuple(options.required("columns").split(","))
+    columns = _columns(options)
     if request.table is None or request.target is None:
         raise StructentError(
             "hierarchy:columns=... needs data with these columns, got none; name a structure file"
         )
     structure, notes = hierarchy_from_columns(request.table, request.target, columns)
-    return Specified(_weighed(structure, options), columns, notes)
+    return Specified(with_given_weight(structure, options), columns, notes)
+
+
+def _columns(options: Options) -> tuple[str, ...]:
+    options.check_names("columns", "weight")
+    return tuple(options.required("columns").split(","))
 
 
 def _graph(request: _Request) -> Specified:
@@ -176,7 +181,7 @@ def _graph(request: _Request) -> Specified:
     options.check_names("", "blocks", "weight")
     file, n_blocks = options.required(""), options.integer("blocks")
     graph, notes = graph_from_file(file, request.labels)
-    weight = _weight(options)
+    weight = options.weight()
     checked_integer(
         n_blocks, "blocks of graph", at_least=1, at_most=graph.n_classes,
         reason=", the number of classes",
@@ -186,29 +191,10 @@ def _graph(request: _Request) -> Specified:
 
 
 _SHORT_FORMS: dict[str, Callable[[_Request], Specified]] = {
-    "trivial": _trivial,
-    "circular": _circular,
-    "ordinal": _ordinal,
+    **dict.fromkeys(SHORT_FORMS, _of_labels),
     "hierarchy": _hierarchy,
     "graph": _graph,
 }
-
-
-def _ordered(request: _Request) -> tuple[tuple[Label, ...], tuple[str, ...]]:
-    order = request.options.text("order")
-    if order is not None:
-        return given_order(order, request.labels), ()
-    return natural_order(request.labels, kind=request.options.kind)
-
-
-def _weighed(structure: RandomPartition, options: Options) -> RandomPartition:
-    weight = _weight(options)
-    return structure if weight is None else structure.with_singleton_weight(weight)
-
-
-def _weight(options: Options) -> float | None:
-    weight = options.number("weight")
-    return None if weight is None else checked_fraction(weight, f"weight of {options.kind}")
 
 
 def _unknown_spec(spec: str) -> StructentError:
@@ -217,90 +203,3 @@ def _unknown_spec(spec: str) -> StructentError:
         f"a structure must be one of {kinds}, or a file that ends in {', '.join(ENDINGS)}, "
         f"got {spec!r}"
     )
-
-
-_USAGE = {
-    "circular": "circular:width=3,weight=0.3",
-    "graph": "graph:edges.csv,blocks=10",
-    "hierarchy": "hierarchy:columns=genus,family",
-}
-
-
-class Options:
-    """Options by name; what stands before the first one has the empty name.
-
-    A piece without ``=`` belongs to the option before it, so values may hold commas.
-
-    Examples
-    --------
-    >>> Options("graph", "my,edges.csv,blocks=10").text("")
-    'my,edges.csv'
-    >>> Options("hierarchy", "columns=genus,family,weight=0.5").text("columns")
-    'genus,family'
-    """
-
-    def __init__(self, kind: str, text: str) -> None:
-        self.kind = kind
-        self._values: dict[str, str] = {}
-        name = ""
-        for piece in text.split(",") if text else ():
-            before, equals, after = piece.partition("=")
-            if not equals:
-                so_far = self._values.get(name)
-                self._values[name] = piece if so_far is None else f"{so_far},{piece}"
-                continue
-            name = before.strip()
-            if name in self._values:
-                raise StructentError(f"{kind} takes {name!r} once, got it twice")
-            self._values[name] = after
-
-    def check_names(self, *known: str) -> None:
-        """Refuse options that the structure does not have."""
-        for name, value in self._values.items():
-            if name not in known:
-                raise StructentError(self._refusal(name or value, [n for n in known if n]))
-
-    def text(self, name: str) -> str | None:
-        """Return an option as it was written, or None."""
-        return self._values.get(name) or None
-
-    def required(self, name: str) -> str:
-        """Return an option that must be there."""
-        value = self.text(name)
-        if value is None:
-            raise StructentError(
-                f"{self.kind} needs {repr(name) if name else 'a file'}, got none; "
-                f"write it as in {_USAGE[self.kind]}"
-            )
-        return value
-
-    def integer(self, name: str, default: int | None = None) -> int:
-        """Return an option that is a whole number; it must be there if it has no default."""
-        value = self.text(name)
-        if value is None and default is not None:
-            return default
-        value = self.required(name)
-        try:
-            return int(value)
-        except ValueError:
-            raise self._no_number(name, "a whole number", value) from None
-
-    def number(self, name: str) -> float | None:
-        """Return an option that is a number, or None."""
-        value = self.text(name)
-        if value is None:
-            return None
-        try:
-            return float(value)
-        except ValueError:
-            raise self._no_number(name, "a number", value) from None
-
-    def _no_number(self, name: str, wanted: str, value: str) -> StructentError:
-        return StructentError(f"{name} of {self.kind} must be {wanted}, got {value!r}")
-
-    def _refusal(self, given: str, known: list[str]) -> str:
-        if not known:
-            return f"{self.kind} takes no options, got {given!r}"
-        near = get_close_matches(given, known, n=1)
-        advice = f"; did you mean {near[0]!r}?" if near else ""
-        return f"{self.kind} takes the options {', '.join(known)}, got {given!r}{advice}"

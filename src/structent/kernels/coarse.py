@@ -1,4 +1,4 @@
-"""What coarse targets compile to: rows that are known to be in a set of classes, and no more.
+"""What labels that are sets of classes compile to: a layout for each set.
 
 For a set C the loss is ``-sum_t w_t log Q(A_t(C))``, where A_t(C) is the block of partition t that
 holds C if one does, else C itself. So it is the ordinary loss of any class of C under a structure
@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from structent._typing import FloatArray, IntArray
+from structent._typing import FloatArray
 from structent.kernels.layout import Layout
 
-# Numbers in the layouts that are kept: beyond them they are made anew, for want of memory.
+# How many numbers the layouts that are kept may hold; beyond that they are made again.
 _KEPT = 2**25
 
 
@@ -61,11 +60,6 @@ class CoarseLayouts:
         """
         return cls(layout, tuple(map(tuple, sets)))
 
-    @property
-    def n_sets(self) -> int:
-        """How many sets there are."""
-        return len(self.sets)
-
     def layout_of(self, s: int) -> Layout:
         """Return the layout under which a row of set s is a row of any class of the set."""
         made = self._made.get(s)
@@ -76,25 +70,18 @@ class CoarseLayouts:
             self._made[s] = made
         return made
 
-    @cached_property
-    def _block_of(self) -> IntArray:
-        """The block of each class, numbered from 0 in each partition."""
-        block_of = self.layout.block_of
-        first: IntArray = block_of.min(axis=1, keepdims=True, initial=2**31 - 1)
-        return block_of - first
-
     def _layout_of(self, members: tuple[int, ...]) -> Layout:
         if len(members) == 1:
             return self.layout
-        own = self._block_of[:, list(members)]  # (partitions, members)
+        block_of, weights = self.layout.local_block_of, self.layout.weights
+        own = block_of[:, list(members)]  # (partitions, members)
         holds = (own == own[:, :1]).all(axis=1)
-        weights = self.layout.weights
         is_outside = np.ones(self.layout.n_classes, dtype=np.int32)
         is_outside[list(members)] = 0
         # Numbered by the first class as all blocks are, so that equal partitions are pooled.
         set_or_rest = is_outside ^ is_outside[0]
         return Layout.from_arrays(
-            np.concatenate([self._block_of[holds], set_or_rest[None]]),
+            np.concatenate([block_of[holds], set_or_rest[None]]),
             np.append(weights[holds], self.layout.singleton_weight + weights[~holds].sum()),
         )
 

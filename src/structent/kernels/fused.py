@@ -1,6 +1,6 @@
-"""The fused kernel as Python calls it: it checks the labels, and shares the rows among threads.
+"""The fused kernel as Python calls it: labels are checked, and rows are shared among threads.
 
-Little is done here, and that at once: for a small batch it takes as long as the kernel itself.
+As little as possible is done here: for a small batch it takes as long as the kernel itself.
 """
 
 from functools import partial
@@ -20,13 +20,13 @@ Array: TypeAlias = NDArray[Any]
 
 CURVATURES = {"bound": cpu.BOUND, "gradient": cpu.GRADIENT, "fisher": cpu.FISHER}
 
-# Fewer entries than this are done sooner than a second thread is woken.
+# With fewer logits than this, waking a second thread takes longer than the work.
 _WORTH_A_THREAD = 50_000
 _NONE = {np.dtype(kind): np.empty(0, dtype=kind) for kind in (np.float32, np.float64)}
 
 
 class Losses(NamedTuple):
-    """The losses of the rows times their weights, (rows,), their sum, and that of the weights."""
+    """The losses of the rows times their weights, (n,), their sum, and the sum of the weights."""
 
     rows: Array
     total: float
@@ -35,7 +35,7 @@ class Losses(NamedTuple):
 
 def loss_and_gradient(  # noqa: PLR0913  plain arrays, not an object of them
     logits: Array,
-    targets: Array,
+    codes: Array,
     layout: Layout,
     *,
     gradient: Array | None,
@@ -51,25 +51,25 @@ def loss_and_gradient(  # noqa: PLR0913  plain arrays, not an object of them
     ----------
     logits, gradient
         Contiguous, (n, classes) or (n, classes, pixels).
-    targets
+    codes
         The class of each row, or pixel, as int64, flat; ``ignored`` where it has none.
     class_weights
-        One weight a class, all 1 if None; a set weighs what its classes do on average.
+        One weight per class, all 1 if None; the weight of a set is the mean of its classes'.
     coarse
-        The sets of classes that targets from ``n_classes`` on mean; none if None.
+        The sets of classes that codes from ``n_classes`` on mean; None if there are none.
     """
-    dtype, n_rows, n_codes = logits.dtype, targets.size, layout.n_classes
+    dtype, n_rows, n_codes = logits.dtype, codes.size, layout.n_classes
     labels, weights = np.empty(n_rows, dtype=np.int64), np.empty(n_rows, dtype=dtype)
     none = _NONE[dtype]
     code_weights = none if class_weights is None else class_weights
     if coarse is not None:
-        n_codes += coarse.n_sets
+        n_codes += len(coarse.sets)
         if class_weights is not None:
             code_weights = np.append(class_weights, weights_of_sets(class_weights, coarse.sets))
-    total_weight, wrong = prepare_rows(targets, code_weights, ignored, n_codes, labels, weights)
+    total_weight, wrong = _prepare_rows(codes, code_weights, ignored, n_codes, labels, weights)
     if wrong >= 0:
         raise LabelError(
-            f"labels must be between 0 and {n_codes - 1}, got {targets[wrong]} in row {wrong}"
+            f"labels must be between 0 and {n_codes - 1}, got {codes[wrong]} in row {wrong}"
         )
     losses = np.empty(n_rows, dtype=dtype)
     visit = _visit if coarse is None else partial(_visit_with_sets, coarse)
@@ -169,21 +169,21 @@ def _visit_with_sets(  # noqa: PLR0913, PLR0917  plain arrays, not an object of 
 
 
 @kernel
-def prepare_rows(
-    targets: Array, class_weights: Array, ignored: int, n_classes: int, labels: Array, rows: Array
+def _prepare_rows(
+    codes: Array, code_weights: Array, ignored: int, n_codes: int, labels: Array, weights: Array
 ) -> tuple[float, int]:
-    """Write each row's label, -1 where it is ignored, and its class weight.
+    """Write each row's label, -1 where it is ignored, and its weight.
 
-    Returns the sum of the weights, and the first row whose target is no class (-1 if none is).
+    Returns the sum of the weights, and the first row whose code is out of range (-1 if none is).
     """
     total = 0.0
-    for i in range(targets.size):
-        y = targets[i]
-        labels[i], rows[i] = -1, 0
+    for i in range(codes.size):
+        y = codes[i]
+        labels[i], weights[i] = -1, 0
         if y != ignored:
-            if y < 0 or y >= n_classes:
+            if y < 0 or y >= n_codes:
                 return total, i
             labels[i] = y
-            rows[i] = class_weights[y] if class_weights.size > 0 else 1
-            total += rows[i]
+            weights[i] = code_weights[y] if code_weights.size > 0 else 1
+            total += weights[i]
     return total, -1

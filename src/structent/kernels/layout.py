@@ -1,7 +1,7 @@
 """What a structure compiles to before it meets logits: O(partitions x classes) memory.
 
 Equal partitions are pooled, the partition into one block is dropped (its loss is always 0), and the
-singletons are kept as a weight, for they are plain cross-entropy. Weights are never renormalised:
+singletons are kept as a weight, since they are plain cross-entropy. Weights are never renormalised:
 they sum to W <= 1.
 """
 
@@ -100,14 +100,19 @@ class Layout:
         )
 
     @cached_property
+    def local_block_of(self) -> IntArray:
+        """The block of each class, numbered from 0 within each partition, (partitions, classes)."""
+        first: IntArray = self.block_of.min(axis=1, keepdims=True, initial=2**31 - 1)
+        return self.block_of - first
+
+    @cached_property
     def parents(self) -> tuple[IntArray, ...] | None:
         """The tree, where each partition refines the one before: None where there is none.
 
         ``parents[0]`` maps the classes to the blocks of the finest partition, ``parents[1]`` those
         to the blocks of the next coarser one, and so on; blocks are numbered within a partition.
         """
-        local = self.block_of - self.block_of.min(axis=1, keepdims=True, initial=2**31 - 1)
-        fine_to_coarse = list(local[::-1])
+        fine_to_coarse = list(self.local_block_of[::-1])
         parents = fine_to_coarse[:1]
         for finer, coarser in pairwise(fine_to_coarse):
             n_finer = int(finer.max()) + 1

@@ -1,7 +1,7 @@
 """The formulas of the structured loss, as readable as they are on paper: the oracle for the rest.
 
 Plain arrays in, plain arrays out, in any array namespace ``xp``. Shapes: ``logits`` (n, classes),
-``labels`` (n,), ``targets`` (n, classes), ``block_of`` (partitions, classes), ``weights``
+``labels`` (n,), ``distributions`` (n, classes), ``block_of`` (partitions, classes), ``weights``
 (partitions,). Memory is (partitions, n, classes): for reading and testing, not for training.
 
 With q = softmax(logits), B_t(y) the block of partition t that holds y, Q(B) the sum of q over B,
@@ -35,10 +35,10 @@ def structured_cross_entropy_from_logits(
     return xp.sum(weights[:, None] * (log_all[None] - log_block), axis=0)
 
 
-def structured_cross_entropy_of_targets(
-    logits: Array, targets: Array, block_of: Array, weights: Array, *, xp: ModuleType
+def structured_cross_entropy_of_distributions(
+    logits: Array, distributions: Array, block_of: Array, weights: Array, *, xp: ModuleType
 ) -> Array:
-    """Loss of each row whose target is a distribution, or any weights of the classes, (n,).
+    """Loss of each row whose label is a distribution, or any weights of the classes, (n,).
 
     loss(P) = sum_c P_c loss(c). With P_c = weight_c * probability_c these are class weights.
     """
@@ -47,8 +47,10 @@ def structured_cross_entropy_of_targets(
     # (partitions, n, classes)
     log_block_q = log_q - _log_share_of_block(logits, _same_block(block_of), xp=xp)
     surprise = -xp.sum(weights[:, None, None] * log_block_q, axis=0)
-    # A class with no target counts nothing, even where its loss is infinite.
-    return xp.sum(xp.where(targets == 0, xp.zeros_like(surprise), targets * surprise), axis=1)
+    # A class without mass counts nothing, even where its loss is infinite.
+    return xp.sum(
+        xp.where(distributions == 0, xp.zeros_like(surprise), distributions * surprise), axis=1
+    )
 
 
 def gradient_from_logits(
@@ -65,7 +67,7 @@ def exact_curvature(
     logits: Array, labels: Array, block_of: Array, weights: Array, *,
     xp: ModuleType, members: Array | None = None,
 ) -> Array:  # fmt: skip
-    """Second derivative of the loss by each logit, (n, classes): negative where it pleases."""
+    """Second derivative of the loss by each logit, (n, classes): can be negative."""
     share = _share_of_true_block(logits, labels, block_of, members, xp=xp)
     inside = xp.sum(weights[:, None, None] * share * (1 - share), axis=0)
     return bound_curvature(logits, weights, xp=xp) - inside

@@ -15,7 +15,7 @@ from structent.metrics.blocks import (
     predicted_blocks,
     refuse_if_none,
 )
-from structent.metrics.measure import Measure, Rows, measured
+from structent.metrics.measure import Measure, ScoredRows, measured
 from structent.structure import Partition, RandomPartition
 
 
@@ -31,8 +31,8 @@ def block_accuracy(
 ) -> float:
     """Share of the rows whose most probable block holds the true class.
 
-    A block's probability is the sum over its classes, so that the predicted block need not hold
-    the predicted class. Of equally probable blocks the first is predicted.
+    A block's probability is the sum over its classes, so the predicted block need not hold the
+    predicted class. If blocks are equally probable, the first is predicted.
 
     Parameters
     ----------
@@ -40,15 +40,15 @@ def block_accuracy(
         As in :func:`~structent.metrics.structured_log_loss`.
     structure, level
         As in :func:`~structent.metrics.block_log_loss`: the mean over the partitions of a level,
-        or plain accuracy of the classes where ``level`` is None.
+        or plain accuracy of the classes if ``level`` is None.
     allow_blocks
         As in :func:`~structent.metrics.structured_log_loss`. A coarse row counts in the partitions
-        of which one block holds all that it may be, and is left out of the others.
+        that have a block which holds all classes of its set, and is left out of the others.
 
     Examples
     --------
     >>> from structent import hierarchy
-    >>> plants = hierarchy({"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)})
+    >>> plants = hierarchy({"maple": ("tree",), "oak": ("tree",), "rose": ("flower",)})
     >>> block_accuracy(["oak"], [[0.3, 0.3, 0.4]], plants, level="level 1")  # a tree, with .6
     1.0
     >>> block_accuracy(["oak"], [[0.3, 0.3, 0.4]], plants)  # a rose, with .4
@@ -63,7 +63,7 @@ def block_accuracy(
 def accuracy_measure(structure: RandomPartition) -> Measure:
     """Return the mean over rows and partitions of whether the predicted block is the true one."""
 
-    def hits(rows: Rows, partition: Partition) -> FloatArray:
+    def hits(rows: ScoredRows, partition: Partition) -> FloatArray:
         return predicted_blocks(rows, partition).is_hit.astype(np.float64)
 
     return mean_of_judged(structure, hits)

@@ -19,7 +19,7 @@ from structent.metrics.blocks import (
     refuse_if_none,
     weighted_partitions,
 )
-from structent.metrics.measure import Measure, Rows, measured
+from structent.metrics.measure import Measure, ScoredRows, measured
 from structent.structure import Partition, RandomPartition
 
 N_BINS = 15
@@ -39,23 +39,23 @@ def calibration_error(
     """How far the confidence in the predicted block is from how often it is right.
 
     The rows are sorted by the probability of their most probable block and cut into bins of equal
-    numbers of rows (to one). The error is the mean over the bins of the distance between mean
-    confidence and share of hits. It is above 0 by chance, too, the more so the fewer the rows:
+    numbers of rows (give or take one). The error is the mean over the bins of the distance between
+    mean confidence and share of hits. It is above 0 by chance, too, and more so with fewer rows:
     compare it between models on the same rows.
 
     Parameters
     ----------
     y_true, proba, classes
-        As in :func:`~structent.metrics.structured_log_loss`. Of a Dask array one confidence and
-        one hit for each row and partition come back, because they have to be sorted; never the
+        As in :func:`~structent.metrics.structured_log_loss`. From a Dask array one confidence and
+        one hit for each row and partition come back, because they have to be sorted, but never the
         table.
     structure, level
         As in :func:`~structent.metrics.block_log_loss`.
     n_bins
-        How many bins there are; as many as rows where these are fewer.
+        How many bins there are; as many as rows if there are fewer rows.
     sample_weight
-        The weight of each row in the means, (n,). The bins hold equal numbers of rows all the
-        same, so that an integer weight is not quite a repeated row here.
+        The weight of each row in the means, (n,). The bins still hold equal numbers of rows, so an
+        integer weight is not quite the same as a repeated row here.
     allow_blocks
         As in :func:`~structent.metrics.block_accuracy`.
 
@@ -81,7 +81,7 @@ def calibration_measure(structure: RandomPartition, n_bins: int) -> Measure:
     """Return the mean over partitions of the calibration error of their predicted blocks."""
     counted = list(weighted_partitions(structure))
 
-    def of_rows(rows: Rows) -> list[tuple[FloatArray, PredictedBlocks]]:
+    def of_rows(rows: ScoredRows) -> list[tuple[FloatArray, PredictedBlocks]]:
         judged = [(judged_rows(rows, partition), partition) for _, partition in counted]
         return [(own.weights, predicted_blocks(own, partition)) for own, partition in judged]
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from structent._checks import checked_integer
 from structent._typing import FloatArray, IndexArray
-from structent.metrics.measure import Measure, Rows, mean_of, measured
+from structent.metrics.measure import Measure, ScoredRows, mean_of, measured
 from structent.structure import RandomPartition
 from structent.structure.samplers import checked_fixed
 
@@ -23,25 +23,25 @@ def mistake_severity(
     sample_weight: ArrayLike | None = None,
     classes: Any = None,
 ) -> float:
-    """Mean distance between the true and the most probable class, over the wrong rows alone.
+    """Mean distance between the true and the most probable class, over the wrong rows only.
 
     The distance is :meth:`structure.distance <structent.RandomPartition.distance>`: in a hierarchy
-    the height of the lowest common ancestor. Where no row is wrong there is nothing severe, and
-    the result is 0. A model that errs more may have the smaller severity, for its additional
-    mistakes are often the harmless ones: see :func:`average_distance`, which counts all rows.
+    the height of the lowest common ancestor. If no row is wrong, the result is 0. A model that errs
+    more often may have the smaller severity, because its additional mistakes are often harmless:
+    see :func:`average_distance`, which counts all rows.
 
     Parameters
     ----------
     y_true, proba, structure, sample_weight, classes
-        As in :func:`~structent.metrics.structured_log_loss`. Of equally probable classes the first
-        in the structure's order is predicted.
+        As in :func:`~structent.metrics.structured_log_loss`. If classes are equally probable, the
+        first in the structure's order is predicted.
 
     Examples
     --------
     One row is right, one takes an oak for a maple (1), and one takes it for a rose (2).
 
     >>> from structent import hierarchy
-    >>> plants = hierarchy({"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)})
+    >>> plants = hierarchy({"maple": ("tree",), "oak": ("tree",), "rose": ("flower",)})
     >>> mistake_severity(["oak", "oak", "oak"], np.eye(3), plants)
     1.5
     """
@@ -73,10 +73,10 @@ def average_distance(
     Examples
     --------
     >>> from structent import hierarchy
-    >>> plants = hierarchy({"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)})
-    >>> average_distance(["oak"], [[0.5, 0.2, 0.3]], plants)
+    >>> plants = hierarchy({"maple": ("tree",), "oak": ("tree",), "rose": ("flower",)})
+    >>> average_distance(["maple"], [[0.5, 0.2, 0.3]], plants)
     0.0
-    >>> average_distance(["oak"], [[0.5, 0.2, 0.3]], plants, k=2)  # oak itself, and rose
+    >>> average_distance(["maple"], [[0.5, 0.2, 0.3]], plants, k=2)  # maple itself, and rose
     1.0
     """
     structure = checked_fixed(structure)
@@ -89,7 +89,7 @@ def average_distance(
 def severity_measure(structure: RandomPartition) -> Measure:
     """Return the mean distance over the wrong rows, 0 where there are none."""
 
-    def of_rows(rows: Rows) -> FloatArray:
+    def of_rows(rows: ScoredRows) -> FloatArray:
         predicted = rows.proba.argmax(axis=1)
         weights = np.where(predicted == rows.codes, 0.0, rows.weights)
         return np.array(
@@ -106,7 +106,7 @@ def severity_measure(structure: RandomPartition) -> Measure:
 def distance_measure(structure: RandomPartition, k: int) -> Measure:
     """Return the mean distance to the k most probable classes, over all rows."""
 
-    def distances(rows: Rows) -> FloatArray:
+    def distances(rows: ScoredRows) -> FloatArray:
         top = _most_probable(rows.proba, k)  # (n, k)
         mean: FloatArray = class_distances(structure, rows.codes[:, None], top).mean(axis=1)
         return mean
@@ -133,7 +133,7 @@ def class_distances(structure: RandomPartition, a: IndexArray, b: IndexArray) ->
 
 
 def _most_probable(proba: FloatArray, k: int) -> IndexArray:
-    """Return the k most probable classes of each row, of equal ones the first, (n, k)."""
+    """Return the k most probable classes of each row, (n, k); of equal ones the first."""
     top: IndexArray
     if k == 1:
         top = proba.argmax(axis=1, keepdims=True)

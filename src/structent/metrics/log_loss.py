@@ -1,4 +1,4 @@
-"""Log loss under a structure, and at one of its levels."""
+"""Log loss under a structure and at one of its levels, and skill: the share of it saved."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ from structent.metrics.blocks import (
     probability_of_true_block,
     weighted_partitions,
 )
-from structent.metrics.measure import Measure, Rows, checked_columns, mean_of, measured
+from structent.metrics.measure import Measure, ScoredRows, columns_of, mean_of, measured
 from structent.structure import Partition, RandomPartition
 from structent.structure.samplers import checked_fixed
+
+# Frequencies whose sum was rounded have an entropy of this size where the true one is 0.
+_ROUNDING = 1e-12
 
 
 def structured_log_loss(
@@ -45,19 +48,21 @@ def structured_log_loss(
     y_true
         The label of each row, (n,), by name.
     proba
-        The probabilities of the classes, (n, classes), each row summing to 1. Where this is a Dask
-        array its chunks are visited where they are, and only a few sums of each come back;
-        ``y_true`` and ``sample_weight`` may then be a Dask array or series, too.
+        The probabilities of the classes, (n, classes), each row summing to 1. The chunks of a Dask
+        array are visited where they are, and only a few sums of each come back; ``y_true`` and
+        ``sample_weight`` may then be a Dask array or series, too.
     structure
         The random partition; its weights are :math:`w_t`.
     sample_weight
         The weight of each row in the mean, (n,); equal if None.
     classes
-        The class of each column of ``proba``, e.g. the ``classes_`` of an estimator; those of the
-        structure, in its order, if None.
+        The class of each column of ``proba``: ``classes_`` of the estimator that gave it, or
+        ``structure.classes`` if the columns are in the structure's order, as those of a network
+        are. It may be left out if ``proba`` is a data frame whose columns are named by class, or if
+        the classes of the structure are sorted, so that both orders are the same.
     allow_blocks
-        Whether a label may also be the name of a block, or a set of classes, where no more is known
-        of a row: then :math:`B_t(y)` is the block that holds the whole set, or the set itself where
+        Whether a label may also be the name of a block, or a set of classes, if no more is known
+        of a row: then :math:`B_t(y)` is the block that holds the whole set, or the set itself if
         none does.
 
     Examples
@@ -66,7 +71,7 @@ def structured_log_loss(
 
     >>> from math import log
     >>> from structent import hierarchy
-    >>> plants = hierarchy({"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)})
+    >>> plants = hierarchy({"maple": ("tree",), "oak": ("tree",), "rose": ("flower",)})
     >>> loss = structured_log_loss(["oak"], [[0.25, 0.25, 0.5]], plants)
     >>> round(loss / log(2), 6)  # in bits: (1 + 2) / 2
     1.5
@@ -88,7 +93,7 @@ def block_log_loss(
 ) -> float:
     """Log loss of the blocks of a partition, or of a level of a structure, in nats.
 
-    That of a level is the mean over its partitions, in proportion to their weights.
+    The loss of a level is the mean over its partitions, in proportion to their weights.
 
     Parameters
     ----------
@@ -102,13 +107,13 @@ def block_log_loss(
         themselves are scored, which is plain log loss.
     allow_blocks
         As in :func:`structured_log_loss`. Every row counts: a coarse one by the probability of its
-        set where no block holds it, so that plain log loss has -log of that for every coarse row.
+        set if no block holds it. In plain log loss this is the case for every coarse row.
 
     Examples
     --------
     >>> from math import log
     >>> from structent import hierarchy
-    >>> plants = hierarchy({"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)})
+    >>> plants = hierarchy({"maple": ("tree",), "oak": ("tree",), "rose": ("flower",)})
     >>> proba = [[0.25, 0.25, 0.5]]
     >>> round(block_log_loss(["oak"], proba, plants, level="level 1") / log(2), 6)
     1.0
@@ -118,36 +123,6 @@ def block_log_loss(
     scored, named = at_level(structure, level), named_blocks(structure, allow_blocks=allow_blocks)
     measures = [log_loss_measure(scored)]
     return measured(measures, scored.classes, y_true, proba, sample_weight, classes, named)[0]
-
-
-def log_loss_measure(structure: RandomPartition) -> Measure:
-    """Return the mean over rows of the structured cross-entropy."""
-
-    def losses(rows: Rows) -> FloatArray:
-        return structured_losses(rows, structure)
-
-    return mean_of(losses)
-
-
-def structured_losses(rows: Rows, structure: RandomPartition) -> FloatArray:
-    """Return the structured cross-entropy of each row, (n,)."""
-    losses = np.zeros(len(rows.codes))
-    for weight, partition in weighted_partitions(structure):
-        losses += weight * block_losses(rows, partition)
-    return losses
-
-
-def block_losses(rows: Rows, partition: Partition) -> FloatArray:
-    """Return minus the logarithm of the probability of each row's true block, (n,)."""
-    # All classes in one block have probability 1, whatever the sum of a row was rounded to.
-    if partition.n_blocks == 1:
-        return np.zeros(len(rows.codes))
-    with np.errstate(divide="ignore"):  # -log 0 is infinite, and so is the loss
-        return -np.log(probability_of_true_block(rows, partition))
-
-
-# Frequencies whose sum was rounded have an entropy of this size where the true one is 0.
-_ROUNDING = 1e-12
 
 
 def skill(
@@ -163,7 +138,7 @@ def skill(
 
     1 is perfect: every true class has probability 1. 0 is no better than giving every row the
     frequencies of the classes, and below 0 is worse than that. Unlike the loss, it may be compared
-    between structures and between their levels (``structure.level(name)``). Where the prior is
+    between structures and between their levels (``structure.level(name)``). If the prior is
     perfect, because all rows are of one class, the skill is 0 for a perfect model and minus
     infinity for any other.
 
@@ -178,7 +153,7 @@ def skill(
 
     Examples
     --------
-    The prior loses 1 bit a row. One row loses nothing and one loses 1 bit: half of it is saved.
+    The prior loses 1 bit per row. One row loses nothing and one loses 1 bit: half of it is saved.
 
     >>> from structent import trivial
     >>> skill(["heads", "tails"], [[1.0, 0.0], [0.5, 0.5]], trivial(["heads", "tails"]))
@@ -186,15 +161,52 @@ def skill(
     """
     structure = checked_fixed(structure)
     if prior is not None:
-        prior = checked_prior(prior, structure, classes)
+        prior = checked_prior(prior, structure, proba, classes)
     measure = skill_measure(structure, prior)
     return measured([measure], structure.classes, y_true, proba, sample_weight, classes)[0]
+
+
+def log_loss_measure(structure: RandomPartition) -> Measure:
+    """Return the mean over rows of the structured cross-entropy."""
+
+    def losses(rows: ScoredRows) -> FloatArray:
+        return structured_losses(rows, structure)
+
+    return mean_of(losses)
+
+
+def structured_losses(rows: ScoredRows, structure: RandomPartition) -> FloatArray:
+    """Return the structured cross-entropy of each row, (n,)."""
+    losses = np.zeros(len(rows.codes))
+    for weight, partition in weighted_partitions(structure):
+        losses += weight * block_losses(rows, partition)
+    return losses
+
+
+def block_losses(rows: ScoredRows, partition: Partition) -> FloatArray:
+    """Return minus the logarithm of the probability of each row's true block, (n,)."""
+    # All classes in one block have probability 1, whatever the sum of a row was rounded to.
+    if partition.n_blocks == 1:
+        return np.zeros(len(rows.codes))
+    with np.errstate(divide="ignore"):  # -log 0 is infinite, and so is the loss
+        return -np.log(probability_of_true_block(rows, partition))
+
+
+def checked_prior(
+    prior: ArrayLike, structure: RandomPartition, proba: ArrayLike, classes: Any
+) -> FloatArray:
+    """Return the probability of each class in the structure's order, given in that of ``proba``."""
+    checked = checked_distribution(prior, "prior", n_classes=[structure.n_classes])
+    if checked.ndim != 1:
+        raise StructureError(f"prior must have one axis, got shape {checked.shape}")
+    columns = columns_of(structure.classes, proba, classes)
+    return checked if columns is None else checked[columns]
 
 
 def skill_measure(structure: RandomPartition, prior: FloatArray | None) -> Measure:
     """Return the skill against a prior, or against the frequencies of the rows."""
 
-    def of_rows(rows: Rows) -> tuple[float, FloatArray]:
+    def of_rows(rows: ScoredRows) -> tuple[float, FloatArray]:
         loss = rows.weights @ structured_losses(rows, structure)
         counts = np.zeros(structure.n_classes)
         np.add.at(counts, rows.codes, rows.weights)
@@ -206,15 +218,6 @@ def skill_measure(structure: RandomPartition, prior: FloatArray | None) -> Measu
         return _skill(loss, _loss_of_prior(structure, counts / counts.sum(), prior))
 
     return Measure(of_rows, of_parts)
-
-
-def checked_prior(prior: ArrayLike, structure: RandomPartition, classes: Any) -> FloatArray:
-    """Return the probability of each class, in the structure's order."""
-    checked = checked_distribution(prior, "prior", n_classes=[structure.n_classes])
-    if checked.ndim != 1:
-        raise StructureError(f"prior must have one axis, got shape {checked.shape}")
-    columns = checked_columns(classes, structure.classes)
-    return checked if columns is None else checked[columns]
 
 
 def _skill(loss: float, loss_of_prior: float) -> float:

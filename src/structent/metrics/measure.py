@@ -1,12 +1,12 @@
-"""A measure: what each chunk of rows contributes, and what the contributions make together.
+"""A measure: what each chunk of rows contributes, and the number that follows from all chunks.
 
-A NumPy table is one chunk. Those of a Dask array are visited where they are, and only the
+A NumPy table is one chunk. The chunks of a Dask array are visited where they are, and only their
 contributions, a few sums each, are brought together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -21,7 +21,7 @@ from structent._typing import FloatArray, IndexArray, Label
 from structent.errors import StructureError
 from structent.structure import RandomPartition
 from structent.structure.labels import class_indices, plain_values
-from structent.structure.targets import Targets
+from structent.structure.targets import LabelSets
 
 
 class Measure(NamedTuple):
@@ -35,14 +35,14 @@ class Measure(NamedTuple):
         The number, from the contributions of all chunks in their order.
     """
 
-    of_rows: Callable[[Rows], Any]
+    of_rows: Callable[[ScoredRows], Any]
     of_parts: Callable[[Sequence[Any]], float]
 
 
-def mean_of(values: Callable[[Rows], FloatArray]) -> Measure:
-    """Return the weighted mean of one value a row."""
+def mean_of(values: Callable[[ScoredRows], FloatArray]) -> Measure:
+    """Return the weighted mean over rows of one value per row."""
 
-    def of_rows(rows: Rows) -> FloatArray:
+    def of_rows(rows: ScoredRows) -> FloatArray:
         return np.array([rows.weights @ values(rows), rows.weights.sum()])
 
     def of_parts(parts: Sequence[FloatArray]) -> float:
@@ -65,10 +65,10 @@ def measured(
 
     Labels may be names of the blocks of ``named``, and sets of classes, if it is not None.
     """
-    columns = checked_columns(classes, known)
+    columns = columns_of(known, proba, classes)
 
     def of_chunk(labels: Any, table: Any, weights: Any) -> tuple[int, list[Any]]:
-        rows = Rows.of(labels, table, weights, known, columns, named)
+        rows = ScoredRows.of(labels, table, weights, known, columns, named)
         return len(rows.codes), [measure.of_rows(rows) for measure in measures]
 
     if hasattr(proba, "dask"):
@@ -81,62 +81,8 @@ def measured(
     return [measure.of_parts(parts) for measure, parts in zip(measures, by_measure, strict=True)]
 
 
-def _of_dask_chunks(
-    of_chunk: Callable[[Any, Any, Any], Any], y_true: Any, proba: Any, sample_weight: Any
-) -> list[Any]:
-    """Return what a function makes of each chunk of rows, computed where the chunks are."""
-    dask = load_optional("dask", extra="dask", purpose="A metric of a Dask array")
-    table = proba.to_dask_array() if hasattr(proba, "to_dask_array") else proba
-    if table.ndim != 2:
-        raise StructureError(f"proba must have 2 axes, rows and classes, got {table.ndim}")
-    table = table.rechunk({1: -1})
-    tables = table.to_delayed().ravel().tolist()
-    labels = _in_chunks(y_true, "y_true", table.chunks[0], plain_values)
-    weights = [None] * len(tables)
-    if sample_weight is not None:
-        weights = _in_chunks(sample_weight, "sample_weight", table.chunks[0], np.atleast_1d)
-    # Not traversed: a list of labels is one thing here, not a million that might be lazy.
-    leaf = partial(dask.delayed, traverse=False)
-    visit = dask.delayed(of_chunk)
-    return list(dask.compute(*map(visit, map(leaf, labels), tables, map(leaf, weights))))
-
-
-def _in_chunks(
-    values: Any, name: str, rows: tuple[float, ...], local: Callable[[Any], Any]
-) -> list[Any]:
-    """Return a column in the chunks of a table, whose numbers of rows are given.
-
-    A column that is not of Dask is made a sequence with ``local`` and cut.
-    """
-    if not hasattr(values, "dask"):
-        return _slices(local(values), name, rows)
-    # A series has no rechunk(): the lengths of its partitions are never known.
-    if hasattr(values, "rechunk") and values.shape == (sum(rows),):
-        values = values.rechunk((rows,))
-    # Chunks of unknown length can be matched by number alone; each pair is checked when visited.
-    chunks = list(np.ravel(values.to_delayed()))
-    if len(chunks) != len(rows):
-        raise StructureError(
-            f"{name} must have as many rows as proba, or as many chunks, which are {len(rows)}, "
-            f"got {len(chunks)} chunks; rechunk() or repartition() one of them"
-        )
-    return chunks
-
-
-def _slices(values: Any, name: str, rows: tuple[float, ...]) -> list[Any]:
-    if np.isnan(sum(rows)):
-        raise StructureError(
-            f"the rows in each chunk of proba must be known where {name} is not of Dask, "
-            "got unknown ones; call proba.compute_chunk_sizes() first"
-        )
-    ends = np.cumsum((0, *rows), dtype=np.int64).tolist()
-    if len(values) != ends[-1]:
-        raise StructureError(f"{name} has {len(values)} rows but proba has {ends[-1]}")
-    return [values[start:end] for start, end in pairwise(ends)]
-
-
 @dataclass(frozen=True, eq=False)
-class Rows:
+class ScoredRows:
     """What every metric is computed from; a row without weight is left out.
 
     Attributes
@@ -166,8 +112,8 @@ class Rows:
         classes: tuple[Label, ...],
         columns: IndexArray | None,
         named: RandomPartition | None = None,
-    ) -> Rows:
-        """Return rows of the classes of a structure, whose ``columns`` are where they stand.
+    ) -> ScoredRows:
+        """Return rows of the classes of a structure, given the column of each class.
 
         Labels may be names of the blocks of ``named``, and sets of classes, if it is not None.
         """
@@ -176,7 +122,7 @@ class Rows:
         if named is None:
             codes = class_indices(y_true, classes)
         else:
-            codes, sets = _codes_and_sets(named.encode(y_true, allow_blocks=True))
+            codes, sets = _codes_and_sets(named.encode_with_blocks(y_true))
         if len(codes) != len(checked):
             raise StructureError(f"y_true has {len(codes)} rows but proba has {len(checked)}")
         if sample_weight is None:
@@ -185,13 +131,23 @@ class Rows:
         # 0 times an infinite loss would be NaN: a row that counts nothing is not looked at.
         return cls(codes, checked, weights, sets).take(weights > 0)
 
-    def take(self, kept: NDArray[np.bool_]) -> Rows:
+    @classmethod
+    def of_table(
+        cls, y_true: Any, proba: ArrayLike, known: tuple[Label, ...], classes: Any
+    ) -> ScoredRows:
+        """Return the rows of a whole table, at least one, all of the same weight."""
+        rows = cls.of(y_true, proba, None, known, columns_of(known, proba, classes))
+        if not len(rows.codes):
+            raise StructureError("there must be at least one row, got none")
+        return rows
+
+    def take(self, kept: NDArray[np.bool_]) -> ScoredRows:
         """Return some of the rows."""
-        return Rows(self.codes[kept], self.proba[kept], self.weights[kept], self.sets)
+        return ScoredRows(self.codes[kept], self.proba[kept], self.weights[kept], self.sets)
 
 
 def checked_proba(proba: ArrayLike, n_classes: int, columns: IndexArray | None) -> FloatArray:
-    """Return a table of probabilities, (n, classes), its columns in the structure's order."""
+    """Return a table of probabilities, (n, classes), put in order by ``columns``."""
     table = as_array(proba, "proba")
     if table.ndim != 2:
         raise StructureError(f"proba must have 2 axes, rows and classes, got shape {table.shape}")
@@ -199,32 +155,127 @@ def checked_proba(proba: ArrayLike, n_classes: int, columns: IndexArray | None) 
     return checked if columns is None else checked[:, columns]
 
 
-def checked_columns(classes: Any, expected: tuple[Label, ...]) -> IndexArray | None:
-    """Return the column of each class of a structure, given the class of each column.
+def columns_of(known: tuple[Label, ...], proba: Any, classes: Any) -> IndexArray | None:
+    """Return the column of each ``known`` class, None if the columns are in that order already.
 
-    None where no classes are given: the columns are in the structure's order then.
+    The names of the columns are ``classes``. If that is None, they are the names that the table
+    itself has: those of a data frame. A table without names is read only where there is one way
+    to read it. ``predict_proba`` sorts its columns, and a network has them in the order of its
+    structure, so these two orders must be the same.
     """
-    if classes is None:
+    names = _own_names(proba, known) if classes is None else plain_values(classes)
+    if names is None:
+        _refuse_another_order(known)
         return None
-    codes = class_indices(plain_values(classes), expected)
-    counts = np.bincount(codes, minlength=len(expected))
+    codes = class_indices(names, known)
+    counts = np.bincount(codes, minlength=len(known))
     if (counts != 1).any():
         wrong = int(np.argmax(counts != 1))
         columns = "no column" if counts[wrong] == 0 else f"{counts[wrong]} columns"
         raise StructureError(
-            f"classes must name one column for each of the {len(expected)} classes of the "
-            f"structure, got {columns} for {expected[wrong]!r}"
+            f"classes must name one column for each of the {len(known)} classes of the "
+            f"structure, got {columns} for {known[wrong]!r}"
         )
     return np.argsort(codes)
 
 
-def _codes_and_sets(targets: Targets) -> tuple[IndexArray, tuple[tuple[int, ...], ...]]:
+def _of_dask_chunks(
+    of_chunk: Callable[[Any, Any, Any], Any], y_true: Any, proba: Any, sample_weight: Any
+) -> list[Any]:
+    """Return the result of a function for each chunk of rows, computed where the chunks are."""
+    dask = load_optional("dask", extra="dask", purpose="A metric of a Dask array")
+    table = proba.to_dask_array() if hasattr(proba, "to_dask_array") else proba
+    if table.ndim != 2:
+        raise StructureError(f"proba must have 2 axes, rows and classes, got {table.ndim}")
+    table = table.rechunk({1: -1})
+    tables = table.to_delayed().ravel().tolist()
+    labels = _in_chunks(y_true, "y_true", table.chunks[0], plain_values)
+    weights = [None] * len(tables)
+    if sample_weight is not None:
+        weights = _in_chunks(sample_weight, "sample_weight", table.chunks[0], np.atleast_1d)
+    # Not traversed: a list of labels is one thing here, not a million that might be lazy.
+    leaf = partial(dask.delayed, traverse=False)
+    visit = dask.delayed(of_chunk)
+    return list(dask.compute(*map(visit, map(leaf, labels), tables, map(leaf, weights))))
+
+
+def _in_chunks(
+    values: Any, name: str, rows: tuple[float, ...], local: Callable[[Any], Any]
+) -> list[Any]:
+    """Return labels or weights in the chunks of a table, whose numbers of rows are given.
+
+    Values that are not of Dask are made a sequence with ``local`` and cut.
+    """
+    if not hasattr(values, "dask"):
+        return _slices(local(values), name, rows)
+    # A series has no rechunk(): the lengths of its partitions are never known.
+    if hasattr(values, "rechunk") and values.shape == (sum(rows),):
+        values = values.rechunk((rows,))
+    # Chunks of unknown length can be matched by number alone; each pair is checked when visited.
+    chunks = list(np.ravel(values.to_delayed()))
+    if len(chunks) != len(rows):
+        raise StructureError(
+            f"{name} must have as many rows as proba, or as many chunks, which are {len(rows)}, "
+            f"got {len(chunks)} chunks; rechunk() or repartition() one of them"
+        )
+    return chunks
+
+
+def _slices(values: Any, name: str, rows: tuple[float, ...]) -> list[Any]:
+    if np.isnan(sum(rows)):
+        raise StructureError(
+            f"the rows in each chunk of proba must be known where {name} is not of Dask, "
+            "got unknown ones; call proba.compute_chunk_sizes() first"
+        )
+    ends = np.cumsum((0, *rows), dtype=np.int64).tolist()
+    if len(values) != ends[-1]:
+        raise StructureError(f"{name} has {len(values)} rows but proba has {ends[-1]}")
+    return [values[start:end] for start, end in pairwise(ends)]
+
+
+def _own_names(table: Any, known: tuple[Label, ...]) -> list[Any] | None:
+    """Return the names of a data frame's columns, None where they are not names of classes."""
+    if not hasattr(table, "columns"):
+        return None
+    names = plain_values(table.columns)
+    # pandas numbers the columns that were given no names.
+    if names == list(range(len(names))):
+        return None
+    is_named = not {name for name in names if isinstance(name, Hashable)}.isdisjoint(known)
+    return names if is_named else None
+
+
+def _refuse_another_order(known: tuple[Label, ...]) -> None:
+    """Refuse classes that are not sorted: columns without names could be in either order."""
+    try:
+        ordered = tuple(sorted(known))
+    except TypeError:  # str and int have no order among each other: all keep the structure's
+        return
+    if ordered == known:
+        return
+    pairs = zip(known, ordered, strict=True)
+    first = next(place for place, (own, other) in enumerate(pairs) if own != other)
+    raise StructureError(
+        f"proba has no names for its columns, and the structure's order ({_some(known, first)}) "
+        f"is not the sorted one ({_some(ordered, first)}); pass classes=model.classes_, or "
+        "classes=structure.classes if the columns are in the structure's order"
+    )
+
+
+def _some(classes: tuple[Label, ...], first: int) -> str:
+    """Return the two classes from the first one on, with dots for those left out."""
+    before = ["..."] if first > 0 else []
+    after = ["..."] if first + 2 < len(classes) else []
+    return ", ".join([*before, *map(str, classes[first : first + 2]), *after])
+
+
+def _codes_and_sets(label_sets: LabelSets) -> tuple[IndexArray, tuple[tuple[int, ...], ...]]:
     """Return codes of classes and of those sets that occur: a structure has many more blocks."""
-    n_classes = len(targets.classes)
-    used = np.unique(targets.codes[targets.codes >= n_classes])
-    is_class = targets.codes < n_classes
-    codes = np.where(is_class, targets.codes, n_classes + np.searchsorted(used, targets.codes))
-    return codes, tuple(targets.sets[code] for code in used)
+    n_classes, codes = len(label_sets.classes), label_sets.codes
+    used = np.unique(codes[codes >= n_classes])
+    is_class = codes < n_classes
+    codes = np.where(is_class, codes, n_classes + np.searchsorted(used, codes))
+    return codes, tuple(label_sets.sets[code] for code in used)
 
 
 def _checked_sample_weight(sample_weight: ArrayLike, n: int) -> FloatArray:

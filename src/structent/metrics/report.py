@@ -35,12 +35,12 @@ class LevelScores:
     level
         The name of the level.
     n_blocks
-        How many blocks it has; the most that one of its partitions has, where they differ.
+        How many blocks it has; if its partitions differ, the most that one of them has.
     log_loss, accuracy, calibration_error, skill
         As :func:`~structent.metrics.block_log_loss`, :func:`~structent.metrics.block_accuracy`,
         :func:`~structent.metrics.calibration_error` and :func:`~structent.metrics.skill` give them.
-        Skill is that of the rows whose class is known, the others of those that can be judged at
-        the level; NaN where there is none.
+        Skill is computed from the rows whose class is known, the others from the rows that can be
+        judged at the level; NaN if there are none.
     n_rows
         How many rows can be judged: all but coarse ones whose set of classes no block holds.
     """
@@ -66,7 +66,7 @@ class LevelReport:
         How many rows were scored.
     structured_log_loss, skill, mistake_severity, average_distance
         The scores of the whole structure, as the functions of these names give them; all but the
-        first are of the rows whose class is known, NaN where there is none.
+        first are computed from the rows whose class is known, NaN if there are none.
     """
 
     rows: tuple[LevelScores, ...]
@@ -83,9 +83,10 @@ class LevelReport:
         return content
 
     def __str__(self) -> str:
-        names = [_cut(row.level) for row in self.rows]
+        names = [cut_level(row.level) for row in self.rows]
         width = max(map(len, ["level", *names]))
         has_coarse = any(row.n_rows < self.n for row in self.rows)
+        rows = "1 row" if self.n == 1 else f"{self.n:,} rows"
         lines = [
             f"{'level':<{width}}  blocks  log loss  accuracy  calibration error    skill"
             + ("  rows judged" if has_coarse else "")
@@ -98,7 +99,7 @@ class LevelReport:
         ]
         lines += [
             "",
-            f"structured log loss  {self.structured_log_loss:z8.4f}  nats, over {self.n:,} rows",
+            f"structured log loss  {self.structured_log_loss:z8.4f}  nats, over {rows}",
             f"skill                {self.skill:z8.4f}  of the loss of the class prior saved",
             f"mistake severity     {self.mistake_severity:8.4f}  distance, over the mistakes",
             f"average distance     {self.average_distance:8.4f}  distance, over all rows",
@@ -123,21 +124,21 @@ def level_report(
     Parameters
     ----------
     y_true, proba, structure, sample_weight, classes
-        As in :func:`~structent.metrics.structured_log_loss`. The classes have a row of their own
-        even where the structure lacks the singletons.
+        As in :func:`~structent.metrics.structured_log_loss`. The classes have a line of their own
+        even if the structure lacks the singletons.
     prior
         What the skill is measured against, as in :func:`~structent.metrics.skill`.
     allow_blocks
         Whether a label may also be the name of a block, or a set of classes. Such a row is judged
-        at the levels of which one block holds all that it may be; the report says how many rows
-        were judged at each.
+        at the levels that have a block which holds all classes of the set; the report says how many
+        rows were judged at each level.
 
     Examples
     --------
     >>> from structent import hierarchy
-    >>> plants = hierarchy({"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)})
+    >>> plants = hierarchy({"maple": ("tree",), "oak": ("tree",), "rose": ("flower",)})
     >>> proba = [[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.0, 1.0], [0.25, 0.25, 0.5]]
-    >>> print(level_report(["oak", "oak", "rose", "rose"], proba, plants))
+    >>> print(level_report(["maple", "maple", "rose", "rose"], proba, plants))
     level    blocks  log loss  accuracy  calibration error    skill
     level 1       2    0.2452    0.7500             0.1875   0.6462
     class         3    0.6931    0.7500             0.3750   0.0000
@@ -150,7 +151,7 @@ def level_report(
     structure = checked_fixed(structure)
     known = structure.classes
     if prior is not None:
-        prior = checked_prior(prior, structure, classes)
+        prior = checked_prior(prior, structure, proba, classes)
     levels = _levels(structure)
     of_whole = _measures_of_whole(structure, prior)
     of_levels = [_measures_of_level(level, prior) for _, level in levels]
@@ -199,5 +200,6 @@ def _measures_of_level(level: RandomPartition, prior: FloatArray | None) -> dict
     }
 
 
-def _cut(level: str) -> str:
+def cut_level(level: str) -> str:
+    """Return the name of a level, cut to the width that a table has for it."""
     return level if len(level) <= _LONGEST_LEVEL else level[: _LONGEST_LEVEL - 3] + "..."

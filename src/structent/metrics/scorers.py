@@ -1,4 +1,4 @@
-"""The metrics as scikit-learn takes them: called with an estimator, greater is better."""
+"""The metrics as scorers of scikit-learn: called with an estimator, greater is better."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Scorer:
     metric
         One of the functions of this package.
     structure
-        The structure that it takes.
+        Its structure.
     options
         Its other arguments.
     """
@@ -60,7 +60,14 @@ class Scorer:
         proba = _with_all_classes(
             estimator.predict_proba(X), estimator.classes_, self.structure.classes
         )
-        value = self.metric(y, proba, self.structure, sample_weight=sample_weight, **self.options)
+        value = self.metric(
+            y,
+            proba,
+            self.structure,
+            sample_weight=sample_weight,
+            classes=self.structure.classes,
+            **self.options,
+        )
         return _SIGN_OF[self.metric] * value
 
     def __repr__(self) -> str:
@@ -71,18 +78,19 @@ class Scorer:
 def scorer(
     metric: Callable[..., float], structure: Partition | RandomPartition, **options: Any
 ) -> Scorer:
-    """Return a metric as scikit-learn's ``scoring`` takes it: greater is better.
+    """Return a metric as a scorer for scikit-learn's ``scoring``: greater is better.
 
-    Losses, distances and errors are negated. Columns are matched to the structure by the name of
-    their class, and a class that the estimator has not seen has probability 0. So a log loss is
-    infinite where such a class comes up; stratified folds keep it from happening.
+    Losses, distances and errors are negated. The order of the columns is taken from the
+    estimator's ``classes_``. A class that the estimator has not seen has probability 0, so a log
+    loss is infinite if such a class occurs; stratified folds avoid this.
 
     Parameters
     ----------
     metric
         A metric of this package, e.g. ``structured_log_loss``.
     structure, options
-        What the metric takes, e.g. ``level="season"``.
+        The other arguments of the metric, e.g. ``level="season"``. A ``prior`` is in the order of
+        ``structure.classes``.
 
     Examples
     --------

@@ -1,18 +1,18 @@
-"""Figures: functions that take matplotlib axes and data, and give the axes back."""
+"""Figures: functions that take matplotlib axes and data, and return the axes."""
 
 from structent._optional import load_optional
 
 load_optional("matplotlib", extra="plots", purpose="Plots")
 
 from structent.plots.confusion import confusion_shares, plot_confusion  # noqa: E402  checked first
-from structent.plots.findings import (  # noqa: E402
+from structent.plots.order import structure_order  # noqa: E402
+from structent.plots.reliability import plot_reliability, reliability  # noqa: E402
+from structent.plots.structure import Drawing, draw_structure, drawing_of  # noqa: E402
+from structent.plots.studies import (  # noqa: E402
     plot_differences,
     plot_learning_curve,
     plot_null_distribution,
 )
-from structent.plots.kinds import structure_order  # noqa: E402
-from structent.plots.reliability import plot_reliability, reliability  # noqa: E402
-from structent.plots.structure import Drawing, draw_structure, drawing_of  # noqa: E402
 
 __all__ = [
     "Drawing",

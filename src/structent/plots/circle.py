@@ -1,4 +1,4 @@
-"""Partitions of a circle, drawn as rings of arcs inside the ring of the classes."""
+"""A circle of classes, drawn with a ring of arcs for each partition."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from structent._typing import FloatArray, IntArray
-from structent.plots.kinds import coarse_partitions
+from structent.plots.order import coarse_partitions
 from structent.plots.style import ink, level_colour, room, shown, stride, text_width
 from structent.structure import RandomPartition
 
@@ -45,13 +45,13 @@ def draw_circle(structure: RandomPartition, ax: Axes) -> Axes:
 
 
 def circle_size(structure: RandomPartition) -> tuple[float, float]:
-    """Return the size of a figure in which the names have room, up to that of a page."""
+    """Return the size of a figure in which the names have room, at most that of a page."""
     side = float(np.clip(3.6 + 0.05 * structure.n_classes, 4.2, 8.5))
     return side, side + 0.3
 
 
 def circle_summary(structure: RandomPartition) -> str:
-    """Return what there is to be seen."""
+    """Return what the drawing shows, in a sentence."""
     levels = ", ".join(
         f"{name} (weight {w:.2f})" for name, w in _weight_of_levels(structure).items()
     )

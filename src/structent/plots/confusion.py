@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
 from numpy.typing import ArrayLike
 
 from structent._typing import FloatArray, IndexArray
-from structent.plots.kinds import is_order, structure_order
+from structent.metrics.measure import ScoredRows
 from structent.plots.matrix import name_blocks, name_classes, outline, show_matrix
-from structent.plots.reliability import checked_rows
+from structent.plots.order import is_order, structure_order
 from structent.structure import FixedStructure, PartitionSampler, RandomPartition
 
 _MOST_NAMES = 60
 
 
 def plot_confusion(
-    labels: ArrayLike,
+    y_true: ArrayLike,
     proba: ArrayLike,
     structure: RandomPartition | PartitionSampler,
     ax: Axes,
+    *,
+    classes: Any = None,
 ) -> Axes:
     """Plot the share of each class's rows that is taken for each class.
 
-    Rows and columns are in the order of :func:`~structent.plots.structure_order`; lines are drawn
-    around the classes that share a block in some partition of a level, but for the cuts of an
-    order. The shades grow with the
-    square root of the share, because mistakes are rare beside hits. A class without rows is grey.
+    Rows and columns are in the order of :func:`~structent.plots.structure_order`. Lines are drawn
+    around the classes that share a block in some partition of a level, except for the cuts of an
+    order. The shades grow with the square root of the share, because mistakes are rare beside hits.
+    A class without rows is grey.
 
     Parameters
     ----------
-    labels
-        The class of each row, as a place among the classes of the structure, (n,).
-    proba
-        The probabilities, (n, classes); the most probable class is the one predicted.
+    y_true, proba, classes
+        As in :func:`~structent.metrics.structured_log_loss`; the most probable class is the one
+        predicted.
     structure
         The structure, or a sampler.
     ax
@@ -45,40 +48,58 @@ def plot_confusion(
     >>> from matplotlib.figure import Figure
     >>> from structent import hierarchy
     >>> plants = hierarchy({"oak": ("tree",), "rose": ("flower",), "maple": ("tree",)})
-    >>> proba = [[1, 0, 0], [0, 0, 1], [0, 1, 0]]
-    >>> ax = plot_confusion([0, 0, 1], proba, plants, Figure().add_subplot())
+    >>> y_true, proba = ["oak", "oak", "rose"], [[1, 0, 0], [0, 0, 1], [0, 1, 0]]
+    >>> ax = Figure().add_subplot()
+    >>> ax = plot_confusion(y_true, proba, plants, ax, classes=plants.classes)
     >>> ax.get_images()[0].get_array().tolist()  # oak, maple, rose
     [[0.5, 0.5, 0.0], [None, None, None], [0.0, 0.0, 1.0]]
     """
     if isinstance(structure, FixedStructure):
         structure = structure.structure
     order = structure_order(structure)
-    shares = confusion_shares(labels, proba, len(order))[np.ix_(order, order)]
+    shares = confusion_shares(y_true, proba, structure, classes=classes)[np.ix_(order, order)]
     norm = PowerNorm(0.5, 0.0, 1.0)
     masked = np.ma.masked_invalid(shares)
     show_matrix(masked, ax, norm=norm, meaning="share of the rows of the true class")
-    classes = [structure.classes[place] for place in order]
     if isinstance(structure, RandomPartition):
         _outline_levels(ax, structure, order)
     if isinstance(structure, RandomPartition) and structure.is_nested and len(order) > _MOST_NAMES:
         name_blocks(ax, structure, order)
     else:
-        name_classes(ax, classes)
+        name_classes(ax, [structure.classes[place] for place in order])
     ax.set_xlabel("predicted class")
     ax.set_ylabel("true class")
     return ax
 
 
-def confusion_shares(labels: ArrayLike, proba: ArrayLike, n_classes: int) -> FloatArray:
+def confusion_shares(
+    y_true: ArrayLike,
+    proba: ArrayLike,
+    structure: RandomPartition | PartitionSampler,
+    *,
+    classes: Any = None,
+) -> FloatArray:
     """Return the share of each true class's rows that each class was predicted for.
+
+    Parameters
+    ----------
+    y_true, proba, structure, classes
+        As in :func:`plot_confusion`.
+
+    Returns
+    -------
+    The shares, (classes, classes), ``[true, predicted]`` in the order of the structure's classes;
+    NaN for a class without rows.
 
     Examples
     --------
-    >>> confusion_shares([0, 0, 1], [[1, 0], [0, 1], [0, 1]], 2).tolist()
+    >>> from structent import trivial
+    >>> y_true, proba = ["a", "a", "b"], [[1, 0], [0, 1], [0, 1]]
+    >>> confusion_shares(y_true, proba, trivial(["a", "b"])).tolist()
     [[0.5, 0.5], [0.0, 1.0]]
     """
-    rows = checked_rows(labels, proba, n_classes)
-    counts = np.zeros((n_classes, n_classes))
+    rows = ScoredRows.of_table(y_true, proba, structure.classes, classes)
+    counts = np.zeros((len(structure.classes),) * 2)
     np.add.at(counts, (rows.codes, rows.proba.argmax(axis=1)), 1.0)
     totals = counts.sum(axis=1, keepdims=True)
     shares: FloatArray = np.full_like(counts, np.nan)

@@ -1,20 +1,20 @@
-"""A graph of classes, drawn so that distances on paper are those along its edges."""
+"""A graph of classes, drawn so that distances on paper follow the distances along its edges."""
 
 from __future__ import annotations
 
 import numpy as np
 from matplotlib.axes import Axes
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 
 from structent._typing import FloatArray
-from structent.plots.kinds import adjacency
-from structent.plots.style import BLUE, ink, room, shown, text_width
+from structent.plots.style import BLUE, counted, ink, room, shown, text_width
 from structent.structure import LabelGraph, SpanningTreePartitions
 from structent.structure.labels import class_indices
 
 _SIZE = 7.5
 _N_ROUNDS = 300
-# Where a name may stand about its node: (x, y) in widths and heights of the name.
+# Where a name may stand beside its node: (x, y) in widths and heights of the name.
 _PLACES = ((0.5, 0), (-0.5, 0), (0, 1), (0, -1), (0.5, 1), (-0.5, 1), (0.5, -1), (-0.5, -1))
 
 
@@ -32,9 +32,12 @@ def draw_graph(sampler: SpanningTreePartitions, ax: Axes) -> Axes:
     ax.set_xlim(0, width)
     ax.set_ylim(0, height)
     ax.axis("off")
-    title = f"{graph.n_classes} classes, {len(graph.edges)} edges, {sampler.n_blocks} blocks a draw"
+    title = (
+        f"{counted(graph.n_classes, 'class')}, {counted(len(graph.edges), 'edge')}, "
+        f"{counted(sampler.n_blocks, 'block')} per draw"
+    )
     if n_left_out:
-        title += f"; {n_left_out} names left out for want of room"
+        title += f"; {counted(n_left_out, 'name')} left out: too little room"
     ax.set_title(title, fontsize=_SIZE + 1.5, loc="left")
     return ax
 
@@ -43,7 +46,7 @@ def layout(graph: LabelGraph) -> FloatArray:
     r"""Return a place in the plane for each class, (classes, 2), by stress majorisation.
 
     It lowers :math:`\sum_{i<j} (|x_i - x_j| - d_{ij})^2 / d_{ij}^2` with the distances
-    :math:`d_{ij}` along the edges, from classical scaling on; nothing in it is random.
+    :math:`d_{ij}` along the edges, starting from classical scaling. Nothing in it is random.
 
     Examples
     --------
@@ -67,18 +70,26 @@ def layout(graph: LabelGraph) -> FloatArray:
     return points
 
 
+def adjacency(graph: LabelGraph) -> csr_array:
+    """Return the matrix of the edges, 1 where two classes are neighbours."""
+    n = graph.n_classes
+    ones = np.ones(len(graph.neighbour_indices))
+    return csr_array((ones, graph.neighbour_indices, graph.start), shape=(n, n))
+
+
 def graph_size(sampler: SpanningTreePartitions) -> tuple[float, float]:
-    """Return the size of a figure in which most names have room, up to that of a page."""
+    """Return the size of a figure in which most names have room, at most that of a page."""
     side = float(np.clip(3.0 + 0.75 * np.sqrt(sampler.graph.n_classes), 4.5, 9.0))
     return side, 0.9 * side
 
 
 def graph_summary(sampler: SpanningTreePartitions) -> str:
-    """Return what there is to be seen."""
+    """Return what the drawing shows, in a sentence."""
     graph = sampler.graph
     return (
-        f"A graph of {graph.n_classes} classes and {len(graph.edges)} edges between neighbours; "
-        f"each iteration draws a partition of it into {sampler.n_blocks} connected blocks."
+        f"A graph of {counted(graph.n_classes, 'class')} and {counted(len(graph.edges), 'edge')} "
+        "between neighbours; each iteration draws a partition of it into "
+        f"{counted(sampler.n_blocks, 'connected block')}."
     )
 
 

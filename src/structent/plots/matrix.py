@@ -1,4 +1,4 @@
-"""Matrices with a row and a column for each class, and the names that fit beside them."""
+"""Matrices with a row and a column for each class, and the structure drawn as one."""
 
 from __future__ import annotations
 
@@ -11,12 +11,31 @@ from matplotlib.colors import Normalize
 from numpy.typing import NDArray
 
 from structent._typing import FloatArray, IndexArray, Label
-from structent.plots.kinds import coarse_partitions
+from structent.plots.order import coarse_partitions
 from structent.plots.style import SHADES, ink, room, shown, stride
 from structent.structure import RandomPartition
 
 _SIZE = 8.0
 _SMALLEST = 5.5
+
+
+def draw_togetherness(structure: RandomPartition, ax: Axes) -> Axes:
+    """Draw the matrix of the weight that keeps two classes together."""
+    matrix = _togetherness(structure)
+    meaning = "weight of the partitions with both in one block"
+    show_matrix(matrix, ax, norm=Normalize(0.0, matrix.max()), meaning=meaning)
+    name_classes(ax, structure.classes)
+    ax.set_xlabel("class")
+    ax.set_ylabel("class")
+    return ax
+
+
+def togetherness_summary(structure: RandomPartition) -> str:
+    """Return what the drawing shows, in a sentence."""
+    return (
+        f"A matrix of {structure.n_classes} classes: the weight of the partitions, out of "
+        f"{len(coarse_partitions(structure))}, in which two of them share a block."
+    )
 
 
 def show_matrix(matrix: FloatArray, ax: Axes, *, norm: Normalize, meaning: str) -> None:
@@ -30,7 +49,7 @@ def show_matrix(matrix: FloatArray, ax: Axes, *, norm: Normalize, meaning: str) 
 
 
 def name_classes(ax: Axes, classes: Sequence[Label]) -> None:
-    """Name rows and columns; where there are too many, every second, third, ..."""
+    """Name rows and columns; if there are too many, every second, every third, ..."""
     n = len(classes)
     line = min(room(ax)) * 0.8 / n
     size = float(np.clip(line / 1.2, _SMALLEST, _SIZE))
@@ -40,7 +59,7 @@ def name_classes(ax: Axes, classes: Sequence[Label]) -> None:
 
 
 def name_blocks(ax: Axes, structure: RandomPartition, order: IndexArray) -> None:
-    """Name the blocks of the finest level whose names fit, else some classes."""
+    """Name the blocks of the finest level whose names fit, or some classes if none fit."""
     n_lines = int(min(room(ax)) * 0.8 / (_SMALLEST * 1.4))
     fitting = [p for p in structure.partitions if 1 < p.n_blocks <= n_lines]
     if not fitting:
@@ -67,33 +86,15 @@ def outline(ax: Axes, together: NDArray[np.bool_], width: float) -> None:
     ax.plot(xs, ys, color=ink(), linewidth=width, alpha=0.75, solid_capstyle="projecting")
 
 
-def _set_names(ax: Axes, places: list[float] | list[int], names: list[str], size: float) -> None:
-    is_short = sum(map(len, names)) * size * 0.7 < min(room(ax)) * 0.8
-    ax.set_yticks(places, labels=names, fontsize=size)
-    ax.set_xticks(places, labels=names, fontsize=size, rotation=0 if is_short else 90)
-    ax.tick_params(length=2, width=0.5)
-
-
-def draw_togetherness(structure: RandomPartition, ax: Axes) -> Axes:
-    """Draw the matrix of :func:`togetherness`."""
-    matrix = togetherness(structure)
-    meaning = "weight of the partitions with both in one block"
-    show_matrix(matrix, ax, norm=Normalize(0.0, matrix.max()), meaning=meaning)
-    name_classes(ax, structure.classes)
-    ax.set_xlabel("class")
-    ax.set_ylabel("class")
-    return ax
-
-
-def togetherness(structure: RandomPartition) -> FloatArray:
+def _togetherness(structure: RandomPartition) -> FloatArray:
     """Return the weight of the partitions in which two classes share a block, (classes, classes).
 
-    The singletons are left out: they say nothing of two classes.
+    The singletons are left out, because they say nothing about two classes.
 
     Examples
     --------
     >>> from structent import circular
-    >>> togetherness(circular(range(4), width=2, singleton_weight=0.0))[0].tolist()
+    >>> _togetherness(circular(range(4), width=2, singleton_weight=0.0))[0].tolist()
     [1.0, 0.5, 0.0, 0.5]
     """
     matrix = np.zeros((structure.n_classes, structure.n_classes))
@@ -102,9 +103,8 @@ def togetherness(structure: RandomPartition) -> FloatArray:
     return matrix
 
 
-def togetherness_summary(structure: RandomPartition) -> str:
-    """Return what there is to be seen."""
-    return (
-        f"A matrix of {structure.n_classes} classes: the weight of the partitions, out of "
-        f"{len(coarse_partitions(structure))}, in which two of them share a block."
-    )
+def _set_names(ax: Axes, places: list[float] | list[int], names: list[str], size: float) -> None:
+    is_short = sum(map(len, names)) * size * 0.7 < min(room(ax)) * 0.8
+    ax.set_yticks(places, labels=names, fontsize=size)
+    ax.set_xticks(places, labels=names, fontsize=size, rotation=0 if is_short else 90)
+    ax.tick_params(length=2, width=0.5)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
-from structent._checks import as_array
 from structent._typing import FloatArray
-from structent.errors import LabelError, StructureError
 from structent.metrics.blocks import at_level, predicted_blocks, weighted_partitions
 from structent.metrics.calibration import N_BINS
-from structent.metrics.measure import Rows, checked_proba
+from structent.metrics.measure import ScoredRows
 from structent.plots.style import BLUE, ink, shown
 from structent.structure import RandomPartition
 
@@ -25,13 +23,14 @@ class Reliability(NamedTuple):
     hits: FloatArray
 
 
-def plot_reliability(
-    labels: ArrayLike,
+def plot_reliability(  # noqa: PLR0913  three of them are how the model is drawn
+    y_true: ArrayLike,
     proba: ArrayLike,
     structure: RandomPartition,
     level: str,
     ax: Axes,
     *,
+    classes: Any = None,
     name: str | None = None,
     colour: str = BLUE,
     marker: str = "o",
@@ -42,8 +41,8 @@ def plot_reliability(
 
     Parameters
     ----------
-    labels, proba, structure
-        As in :func:`~structent.plots.plot_confusion`.
+    y_true, proba, structure, classes
+        As in :func:`~structent.metrics.structured_log_loss`.
     level
         The level whose blocks are predicted.
     ax
@@ -56,11 +55,12 @@ def plot_reliability(
     >>> from matplotlib.figure import Figure
     >>> from structent import trivial
     >>> coin = trivial(["heads", "tails"])
-    >>> ax = plot_reliability([0, 1], [[1, 0], [0, 1]], coin, "class", Figure().add_subplot())
+    >>> y_true, proba = ["heads", "tails"], [[1, 0], [0, 1]]
+    >>> ax = plot_reliability(y_true, proba, coin, "class", Figure().add_subplot())
     >>> ax.lines[-1].get_xydata().tolist()
     [[1.0, 1.0], [1.0, 1.0]]
     """
-    bins = reliability(labels, proba, structure, level)
+    bins = reliability(y_true, proba, structure, level, classes=classes)
     if not ax.lines:
         ax.plot([0, 1], [0, 1], "--", color=ink(), alpha=0.6, linewidth=1, zorder=1)
         ax.set_xlim(0, 1.02)
@@ -77,18 +77,28 @@ def plot_reliability(
 
 
 def reliability(
-    labels: ArrayLike, proba: ArrayLike, structure: RandomPartition, level: str
+    y_true: ArrayLike,
+    proba: ArrayLike,
+    structure: RandomPartition,
+    level: str,
+    *,
+    classes: Any = None,
 ) -> Reliability:
     """Return the bins of :func:`~structent.metrics.calibration_error`: equal numbers of rows.
+
+    Parameters
+    ----------
+    y_true, proba, structure, level, classes
+        As in :func:`plot_reliability`.
 
     Examples
     --------
     >>> from structent import trivial
-    >>> bins = reliability([0, 1], [[0.75, 0.25], [0.5, 0.5]], trivial(["a", "b"]), "class")
+    >>> bins = reliability(["a", "b"], [[0.75, 0.25], [0.5, 0.5]], trivial(["a", "b"]), "class")
     >>> bins.confidence.tolist(), bins.hits.tolist()
     ([0.5, 0.75], [0.0, 1.0])
     """
-    rows = checked_rows(labels, proba, structure.n_classes)
+    rows = ScoredRows.of_table(y_true, proba, structure.classes, classes)
     n_bins = min(N_BINS, len(rows.codes))
     confidence, hits = np.zeros(n_bins), np.zeros(n_bins)
     for weight, partition in weighted_partitions(at_level(structure, level)):
@@ -98,22 +108,3 @@ def reliability(
         confidence += weight * np.array([predicted.confidence[rows_in].mean() for rows_in in bins])
         hits += weight * np.array([predicted.is_hit[rows_in].mean() for rows_in in bins])
     return Reliability(confidence, hits)
-
-
-def checked_rows(labels: ArrayLike, proba: ArrayLike, n_classes: int) -> Rows:
-    """Return rows whose labels are places among the classes, each with the weight 1."""
-    codes = as_array(labels, "labels")
-    if codes.ndim != 1 or codes.dtype.kind not in "iu" or not len(codes):
-        raise LabelError(
-            f"labels must be the place of each row's class, whole numbers, got {codes.dtype} of "
-            f"shape {codes.shape}; structure.encode(names) gives them"
-        )
-    if not 0 <= codes.min() <= codes.max() < n_classes:
-        raise LabelError(
-            f"labels must be between 0 and {n_classes - 1}, the places of the classes, "
-            f"got {codes.min()} to {codes.max()}"
-        )
-    checked = checked_proba(proba, n_classes, None)
-    if len(checked) != len(codes):
-        raise StructureError(f"labels has {len(codes)} rows but proba has {len(checked)}")
-    return Rows(codes.astype(np.int64), checked, np.ones(len(codes)))

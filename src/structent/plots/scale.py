@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from structent._typing import FloatArray
-from structent.plots.kinds import coarse_partitions
+from structent.plots.order import coarse_partitions
 from structent.plots.style import BLUE, ink, room, shown, stride
 from structent.structure import RandomPartition
 
@@ -17,7 +17,7 @@ _LINE = 12.0
 def draw_scale(structure: RandomPartition, ax: Axes) -> Axes:
     """Draw the classes along a line, the first at the top, and each threshold's weight as a bar."""
     n = structure.n_classes
-    weights = threshold_weights(structure)
+    weights = _threshold_weights(structure)
     between = np.arange(n - 1) + 0.5
     ax.barh(between, weights, height=0.22, color=BLUE, label="weight of the threshold")
     ax.plot(np.zeros(n), np.arange(n), "o-", color=ink(), markersize=4, linewidth=1, zorder=3)
@@ -33,31 +33,31 @@ def draw_scale(structure: RandomPartition, ax: Axes) -> Axes:
     return ax
 
 
-def threshold_weights(structure: RandomPartition) -> FloatArray:
+def scale_size(structure: RandomPartition) -> tuple[float, float]:
+    """Return the size of a figure in which every class has a line, at most that of a page."""
+    return 6.0, min(max(2.4, 0.9 + structure.n_classes * 0.32), 14.0)
+
+
+def scale_summary(structure: RandomPartition) -> str:
+    """Return what the drawing shows, in a sentence."""
+    n_cuts = int((_threshold_weights(structure) > 0).sum())
+    first, last = structure.classes[0], structure.classes[-1]
+    return (
+        f"A scale of {structure.n_classes} classes from {first} to {last}, "
+        f"with {n_cuts} thresholds between them."
+    )
+
+
+def _threshold_weights(structure: RandomPartition) -> FloatArray:
     """Return the weight of the partitions that cut between each class and the next.
 
     Examples
     --------
     >>> from structent import ordinal
-    >>> threshold_weights(ordinal(["S", "M", "L"], singleton_weight=0.5)).tolist()
+    >>> _threshold_weights(ordinal(["S", "M", "L"], singleton_weight=0.5)).tolist()
     [0.25, 0.25]
     """
     cuts = np.zeros(structure.n_classes - 1)
     for partition, weight, _ in coarse_partitions(structure):
         cuts += weight * (np.diff(partition.block_of) != 0)
     return cuts
-
-
-def scale_size(structure: RandomPartition) -> tuple[float, float]:
-    """Return the size of a figure in which every class has a line, up to that of a page."""
-    return 6.0, min(max(2.4, 0.9 + structure.n_classes * 0.32), 14.0)
-
-
-def scale_summary(structure: RandomPartition) -> str:
-    """Return what there is to be seen."""
-    n_cuts = int((threshold_weights(structure) > 0).sum())
-    first, last = structure.classes[0], structure.classes[-1]
-    return (
-        f"A scale of {structure.n_classes} classes from {first} to {last}, "
-        f"with {n_cuts} thresholds between them."
-    )

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from structent.errors import StructureError
 from structent.plots.circle import circle_size, circle_summary, draw_circle
 from structent.plots.graph import draw_graph, graph_size, graph_summary
-from structent.plots.kinds import is_circle, is_order
 from structent.plots.matrix import draw_togetherness, togetherness_summary
+from structent.plots.order import is_circle, is_order
 from structent.plots.scale import draw_scale, scale_size, scale_summary
 from structent.plots.tree import draw_tree, tree_size, tree_summary
 from structent.structure import (
@@ -32,7 +32,7 @@ class Drawing(NamedTuple):
     size
         The width and height of a figure in which all of it is legible, in inches.
     summary
-        What there is to be seen, in a sentence.
+        What the drawing shows, in a sentence.
     """
 
     draw: Callable[[Axes], Axes]
@@ -43,17 +43,17 @@ class Drawing(NamedTuple):
 def draw_structure(structure: RandomPartition | PartitionSampler, ax: Axes) -> Axes:
     """Draw a structure into axes, by its kind.
 
-    Nested partitions are an indented tree; where the axes are too small for all of its rows, the
-    first levels of it, and a line that says so. Partitions of a circle into arcs are rings, cuts
-    of an order are thresholds on a line. A sampler on a graph is that graph. Anything else is the
-    matrix of how much weight keeps two classes together.
+    Nested partitions are drawn as an indented tree; if the axes are too small for all of its rows,
+    as the first levels of it, with a line that says so. Partitions of a circle into arcs are drawn
+    as rings, cuts of an order as thresholds on a line, and a sampler on a graph as that graph. Any
+    other structure is drawn as the matrix of the weight that keeps two classes together.
 
     Parameters
     ----------
     structure
-        A random partition, or a sampler; of a sampler without a graph the first draw is shown.
+        A random partition, or a sampler. For a sampler without a graph, its first draw is shown.
     ax
-        The axes; :func:`drawing_of` knows how large they should be.
+        The axes; :func:`drawing_of` says how large they should be.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def draw_structure(structure: RandomPartition | PartitionSampler, ax: Axes) -> A
 
 
 def drawing_of(structure: RandomPartition | PartitionSampler) -> Drawing:
-    """Return how a structure is drawn, how large, and what is seen.
+    """Return how a structure is drawn, how large, and what the drawing shows.
 
     Examples
     --------

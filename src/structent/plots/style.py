@@ -1,13 +1,19 @@
-"""The colours of the figures: told apart by colour-blind readers, and legible on light and dark."""
+"""What all figures share: their colours, how names are written, and how much text has room."""
+
+from __future__ import annotations
 
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_rgba
 
-# Okabe and Ito's palette, without the colours that vanish on white; purple is a little darker.
+if TYPE_CHECKING:
+    from structent.studies.comparison import ArmName
+
+# Okabe and Ito's palette for colour-blind readers, without the colours that vanish on white; purple
+# is a little darker. All are legible on light and on dark pages.
 BLUE = "#0072B2"
 VERMILLION = "#D55E00"
 GREEN = "#009E73"
@@ -15,12 +21,7 @@ PURPLE = "#C06A9A"
 GREY = "#808080"
 
 OF_LEVELS = (BLUE, VERMILLION, GREEN, PURPLE, GREY)
-OF_ARM = {"none": GREY, "structure": BLUE, "scrambled": VERMILLION}
-NAME_OF_ARM = {
-    "none": "no structure",
-    "structure": "the structure",
-    "scrambled": "scrambled copies",
-}
+OF_ARM: dict[ArmName, str] = {"none": GREY, "structure": BLUE, "scrambled": VERMILLION}
 
 # From transparent, so that "nothing" is the background, whether that is light or dark.
 SHADES = LinearSegmentedColormap.from_list(
@@ -29,7 +30,7 @@ SHADES = LinearSegmentedColormap.from_list(
 
 
 def ink() -> str:
-    """Return the colour of text: that of matplotlib's settings, so that a style can change it."""
+    """Return the colour of text in matplotlib's settings, so that a style can change it."""
     return str(mpl.rcParams["text.color"])
 
 
@@ -38,11 +39,8 @@ def level_colour(place: int) -> str:
     return OF_LEVELS[place % len(OF_LEVELS)]
 
 
-LONGEST = 30
-
-
-def shown(name: Any, longest: int = LONGEST) -> str:
-    r"""Return a name as one short line, which matplotlib must not take for mathematics.
+def shown(name: Any, longest: int = 30) -> str:
+    r"""Return a name as one short line that matplotlib does not take for mathematics.
 
     Examples
     --------
@@ -55,8 +53,16 @@ def shown(name: Any, longest: int = LONGEST) -> str:
     return line.replace("$", r"\$")
 
 
-# A letter is about this wide, as a share of the font's size.
-LETTER = 0.62
+def counted(n: int, thing: str) -> str:
+    """Return a number of things.
+
+    Examples
+    --------
+    >>> counted(1, "class"), counted(2, "class"), counted(3000, "edge")
+    ('1 class', '2 classes', '3,000 edges')
+    """
+    plural = "es" if thing.endswith("s") else "s"
+    return f"{n:,} {thing}{plural if n != 1 else ''}"
 
 
 def room(ax: Axes) -> tuple[float, float]:
@@ -67,7 +73,7 @@ def room(ax: Axes) -> tuple[float, float]:
 
 
 def stride(n_names: int, length: float, line: float) -> int:
-    """Return k such that every k-th name fits along a length, with so much for a line.
+    """Return k such that every k-th name fits along a length, given the height of a line.
 
     Examples
     --------
@@ -79,4 +85,4 @@ def stride(n_names: int, length: float, line: float) -> int:
 
 def text_width(text: str, size: float) -> float:
     """Return about how wide a text is, in points."""
-    return LETTER * size * len(text)
+    return 0.62 * size * len(text)  # a letter is about so wide, as a share of the font's size

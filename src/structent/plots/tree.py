@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from structent._typing import IndexArray
-from structent.plots.kinds import coarse_partitions
-from structent.plots.style import ink, level_colour, room, shown, text_width
+from structent.plots.order import coarse_partitions
+from structent.plots.style import counted, ink, level_colour, room, shown, text_width
 from structent.structure import RandomPartition
 
 _SIZE = 8.0  # of the letters, in points
@@ -23,7 +23,7 @@ _WIDTH, _HEIGHT = 9.0, 12.0  # of the page, in inches
 _ROWS_OF_ONE_COLUMN = 36
 
 
-class Row(NamedTuple):
+class _Row(NamedTuple):
     """A block or a class: its name, its level, and whether it stood in the column before."""
 
     name: str
@@ -58,7 +58,7 @@ def draw_tree(structure: RandomPartition, ax: Axes) -> Axes:
 
 
 def tree_size(structure: RandomPartition) -> tuple[float, float]:
-    """Return the size of a figure with room for the whole tree, up to that of a page."""
+    """Return the size of a figure with room for the whole tree, at most that of a page."""
     n_levels = len(_coarse_levels(structure)) + 1
     for depth in range(n_levels, 0, -1):
         rows = list(_rows(structure, depth))
@@ -73,10 +73,11 @@ def tree_size(structure: RandomPartition) -> tuple[float, float]:
 
 
 def tree_summary(structure: RandomPartition) -> str:
-    """Return what there is to be seen."""
+    """Return what the drawing shows, in a sentence."""
     levels = [f"{name} ({max(map(len, cut))})" for name, cut in structure.levels.items()]
     return (
-        f"A tree of {structure.n_classes} classes; levels, with the number of their blocks: "
+        f"A tree of {counted(structure.n_classes, 'class')}; levels, with the number of their "
+        "blocks: "
         f"{', '.join(levels)}."
     )
 
@@ -87,22 +88,22 @@ def _coarse_levels(structure: RandomPartition) -> list[tuple[IndexArray, tuple[s
     return [(p.block_of.astype(np.int64), p.names, f"{name}") for p, _, name in ordered]
 
 
-def _rows(structure: RandomPartition, n_levels: int) -> Iterator[Row]:
+def _rows(structure: RandomPartition, n_levels: int) -> Iterator[_Row]:
     cuts = _coarse_levels(structure)
 
-    def below(members: IndexArray, depth: int) -> Iterator[Row]:
+    def below(members: IndexArray, depth: int) -> Iterator[_Row]:
         if depth == n_levels:
             return
         # A class by itself needs no block of the same name above it.
         if depth == len(cuts) or len(members) == 1:
             for place in members:
-                yield Row(shown(structure.classes[place]), depth, True)
+                yield _Row(shown(structure.classes[place]), depth, True)
             return
         block_of, names, _ = cuts[depth]
         for block in np.unique(block_of[members]):
             inside = members[block_of[members] == block]
             if len(inside) > 1:
-                yield Row(shown(names[block]), depth, False)
+                yield _Row(shown(names[block]), depth, False)
                 yield from below(inside, depth + 1)
             else:
                 yield from below(inside, depth)
@@ -110,12 +111,12 @@ def _rows(structure: RandomPartition, n_levels: int) -> Iterator[Row]:
     return below(np.arange(structure.n_classes), 0)
 
 
-def _columns(rows: list[Row], per_column: int) -> list[list[Row]]:
+def _columns(rows: list[_Row], per_column: int) -> list[list[_Row]]:
     """Break rows into columns, each beginning with the blocks that its first row is in."""
     n_columns = ceil(len(rows) / per_column)
     aim = min(per_column, ceil(len(rows) / n_columns) + (2 if n_columns > 1 else 0))
-    columns: list[list[Row]] = [[]]
-    path: list[Row] = []
+    columns: list[list[_Row]] = [[]]
+    path: list[_Row] = []
     for row in rows:
         path = path[: row.depth]
         if len(columns[-1]) >= max(aim, len(path) + 1):
@@ -125,11 +126,11 @@ def _columns(rows: list[Row], per_column: int) -> list[list[Row]]:
     return columns
 
 
-def _column_width(rows: list[Row]) -> float:
+def _column_width(rows: list[_Row]) -> float:
     return _GAP + max(_INDENT * (row.depth + 1) + text_width(row.name, _SIZE) for row in rows)
 
 
-def _draw_column(ax: Axes, column: list[Row], left: float, n_levels: int) -> None:
+def _draw_column(ax: Axes, column: list[_Row], left: float, n_levels: int) -> None:
     reached: list[float] = []  # how far down the line below each block above the row has come
     xs: list[float] = []
     ys: list[float] = []

@@ -4,11 +4,10 @@ from structent._optional import load_optional
 
 load_optional("jinja2", extra="cli", purpose="A report")
 
-from structent.report.page import (  # noqa: E402  after the advice  # noqa: E402
-    report_html,
-    structure_test_html,
-    write_report,
-    write_structure_test,
+from structent.report.page import (  # noqa: E402  after the advice
+    comparison_page,
+    structure_test_page,
+    write_page,
 )
 
-__all__ = ["report_html", "structure_test_html", "write_report", "write_structure_test"]
+__all__ = ["comparison_page", "structure_test_page", "write_page"]

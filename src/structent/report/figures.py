@@ -24,8 +24,8 @@ from structent.plots import (
     plot_null_distribution,
     plot_reliability,
 )
-from structent.plots.style import NAME_OF_ARM, OF_ARM
-from structent.studies.comparison import ArmName, Comparison, Difference
+from structent.plots.style import OF_ARM
+from structent.studies.comparison import ARMS, ArmName, Comparison, Difference
 from structent.studies.significance import StructureTest
 
 _BOTH: tuple[ArmName, ...] = ("none", "structure")
@@ -44,21 +44,32 @@ def structure_figure(comparison: Comparison | StructureTest) -> PageFigure:
     )
 
 
-def differences_figure(comparison: Comparison | StructureTest) -> PageFigure:
+def measured(metric: str) -> str:
+    """Return what the differences of a metric are differences of, with its unit.
+
+    Examples
+    --------
+    >>> measured("accuracy")
+    'class error, as a share of the rows'
+    """
+    if metric == "accuracy":
+        return "class error, as a share of the rows"
+    return "class log loss, in nats per row"
+
+
+def differences_figure(comparison: Comparison | StructureTest, metric: str) -> PageFigure:
     """Return the paired differences."""
     pairs = (
-        ("no structure", comparison.against_none),
-        ("scrambled copies", comparison.against_scrambled),
+        (ARMS["none"], comparison.against_none),
+        (ARMS["scrambled"], comparison.against_scrambled),
     )
-    summary = "Difference of class log loss: " + "; ".join(
-        f"against {name} {_interval(difference)}" for name, difference in pairs
-    )
+    intervals = "; ".join(f"against {name} {_interval(difference)}" for name, difference in pairs)
     return page_figure(
         "differences",
         lambda ax: plot_differences(comparison, ax),
         (5.4, 3.2),
         caption="Dots are folds, diamonds their means, bars their confidence intervals.",
-        summary=f"{summary}, in nats a row.",
+        summary=f"Difference of the {measured(metric)}: {intervals}.",
     )
 
 
@@ -104,14 +115,16 @@ def confusion_figures(comparison: Comparison) -> list[PageFigure]:
     side = float(np.clip(2.9 + 0.085 * len(classes) + 0.05 * longest, 4.0, 8.0))
 
     def draw(arm: ArmName, ax: Axes) -> None:
-        plot_confusion(comparison.labels, comparison.proba[arm], comparison.structure, ax)
+        plot_confusion(
+            _labels(comparison), comparison.proba[arm], comparison.structure, ax, classes=classes
+        )
 
     return [
         page_figure(
             f"confusion-{arm}",
             partial(draw, arm),
             (side + 0.5, side),
-            caption=f"Confusion matrix, {NAME_OF_ARM[arm]}",
+            caption=f"Confusion matrix, {ARMS[arm]}",
             summary=_confusion_summary(comparison, arm),
             least=0.68 if len(classes) <= 30 else 1.0,  # many names are small already
         )
@@ -121,17 +134,18 @@ def confusion_figures(comparison: Comparison) -> list[PageFigure]:
 
 def reliability_figures(comparison: Comparison) -> list[PageFigure]:
     """Return the reliability diagram of each level, with both models."""
-    structure = comparison.scored_structure
+    structure, labels = comparison.scored_structure, _labels(comparison)
 
     def draw(level: str, ax: Axes) -> None:
         for arm, marker in zip(_BOTH, "os", strict=True):
             plot_reliability(
-                comparison.labels,
+                labels,
                 comparison.proba[arm],
                 structure,
                 level,
                 ax,
-                name=NAME_OF_ARM[arm],
+                classes=comparison.task.classes,
+                name=ARMS[arm],
                 colour=OF_ARM[arm],
                 marker=marker,
             )
@@ -148,15 +162,21 @@ def reliability_figures(comparison: Comparison) -> list[PageFigure]:
     ]
 
 
+def _labels(comparison: Comparison) -> list[Any]:
+    """Return the class of each row, by name."""
+    return [comparison.task.classes[place] for place in comparison.labels.tolist()]
+
+
 def _interval(difference: Difference) -> str:
     return f"{difference.mean:+.4f} ({difference.low:+.4f} to {difference.high:+.4f})"
 
 
 def _confusion_summary(comparison: Comparison, arm: ArmName) -> str:
     classes = comparison.task.classes
-    shares = confusion_shares(comparison.labels, comparison.proba[arm], len(classes))
+    proba, structure = comparison.proba[arm], comparison.structure
+    shares = confusion_shares(_labels(comparison), proba, structure, classes=classes)
     accuracy = (comparison.proba[arm].argmax(axis=1) == comparison.labels).mean()
-    text = f"Confusion matrix of {NAME_OF_ARM[arm]}: {accuracy:.1%} of the rows are right"
+    text = f"Confusion matrix of {ARMS[arm]}: {accuracy:.1%} of the rows are right"
     mistakes = np.where(np.isnan(shares), 0.0, shares)
     np.fill_diagonal(mistakes, 0.0)
     true, predicted = np.unravel_index(mistakes.argmax(), mistakes.shape)
@@ -170,8 +190,7 @@ def _confusion_summary(comparison: Comparison, arm: ArmName) -> str:
 
 def _reliability_summary(comparison: Comparison, level: str) -> str:
     errors = ", ".join(
-        f"{NAME_OF_ARM[arm]} {comparison.mean(arm, level, 'calibration error'):.4f}"
-        for arm in _BOTH
+        f"{ARMS[arm]} {comparison.mean(arm, level, 'calibration error'):.4f}" for arm in _BOTH
     )
     return f"Reliability diagram at {level}; mean calibration error: {errors}."
 
@@ -235,7 +254,7 @@ def page_figure(
     Parameters
     ----------
     name
-        Unlike that of any other figure of the page.
+        A name that no other figure of the page has.
     draw
         Draws into axes.
     size

@@ -1,103 +1,125 @@
-"""The page: a template filled with tables and figures."""
+"""The pages: what a comparison or a test found, as one file of tables and figures each."""
 
 from __future__ import annotations
 
 import os
+import platform
 import shlex
 from base64 import b64encode
+from collections.abc import Sequence
 from hashlib import sha256
 from importlib import resources
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from structent._files import save_bytes
+from structent._typing import FloatArray
 from structent.plots import drawing_of
 from structent.report.figures import (
     confusion_figures,
     differences_figure,
     learning_curve_figure,
+    measured,
     null_figure,
     reliability_figures,
     structure_figure,
 )
-from structent.report.tables import (
-    facts,
-    facts_of_test,
-    folds_table,
-    gains_table,
-    levels_table,
-    scores_table,
-    severity_table,
-    weights_table,
-)
-from structent.structure.files import save_bytes
-from structent.studies.comparison import Comparison
-from structent.studies.significance import StructureTest
-from structent.studies.test import PartitionGain
+from structent.structure import RandomPartition
+from structent.studies.comparison import ARMS, METRICS, Comparison
+from structent.studies.significance import PartitionGain, StructureTest
+
+_PACKAGES = ("structent", "numpy", "scipy", "scikit-learn", "xgboost", "lightgbm")
+_TEMPLATES = "templates"
 
 
-def write_report(
+def comparison_page(
     comparison: Comparison,
-    path: str | os.PathLike[str],
     *,
+    data: str,
+    target: str,
+    group: str | None = None,
+    notes: Sequence[str] = (),
     model_file: str | os.PathLike[str] | None = None,
-) -> None:
-    """Write what a comparison found as one HTML file, all or not at all.
+) -> str:
+    """Return the page of a comparison, as HTML; equal comparisons give equal pages.
 
     Parameters
     ----------
     comparison
         What was found.
-    path
-        The file to write.
-    model_file
-        Where the better model was saved, if it was: the page then says how to use it.
+    data, target, group, notes, model_file
+        As in :meth:`Comparison.to_html <structent.studies.Comparison.to_html>`.
     """
-    save_bytes(path, report_html(comparison, model_file=model_file).encode())
-
-
-def report_html(comparison: Comparison, *, model_file: str | os.PathLike[str] | None = None) -> str:
-    """Return the page that :func:`write_report` writes; equal comparisons give equal pages."""
-    return filled(
+    return _filled(
         "report.html.j2",
-        comparison=comparison,
         found=comparison.verdict,
+        data=data,
+        target=target,
+        notes=(*notes, *comparison.task.notes),
         task=comparison.task,
         plan=comparison.plan,
-        facts=facts(comparison),
+        facts=facts(comparison, data, target, group),
         structure_summary=drawing_of(comparison.structure).summary,
-        model=None if model_file is None else _usage(comparison, model_file),
-        **_tables(comparison),
-        **_figures(comparison),
+        structure_figure=structure_figure(comparison),
+        levels=levels_table(comparison),
+        scores=scores_table(comparison),
+        severity=severity_table(comparison),
+        weights=weights_table(comparison),
+        differences_figure=differences_figure(comparison, comparison.metric),
+        folds=folds_table(comparison),
+        learning_curve_figure=learning_curve_figure(comparison),
+        confusion_figures=confusion_figures(comparison),
+        reliability_figures=reliability_figures(comparison),
+        model=None if model_file is None else _usage(model_file, data),
     )
 
 
-def _tables(comparison: Comparison) -> dict[str, Any]:
-    return {
-        "levels": levels_table(comparison),
-        "scores": scores_table(comparison),
-        "severity": severity_table(comparison),
-        "weights": weights_table(comparison),
-        "folds": folds_table(comparison),
-    }
+def structure_test_page(
+    found: StructureTest,
+    *,
+    data: str,
+    target: str,
+    notes: Sequence[str] = (),
+    gains: Sequence[PartitionGain] = (),
+) -> str:
+    """Return the page of a test, as HTML; equal tests give equal pages.
+
+    Parameters
+    ----------
+    found
+        What was found.
+    data, target, notes, gains
+        As in :meth:`StructureTest.to_html <structent.studies.StructureTest.to_html>`.
+    """
+    return _filled(
+        "significance.html.j2",
+        found=found,
+        data=data,
+        target=target,
+        notes=(*notes, *found.notes),
+        facts=facts_of_test(found, data, target),
+        null_figure=null_figure(found),
+        differences_figure=differences_figure(found, "log loss"),
+        gains=gains_table(gains),
+        structure_summary=drawing_of(found.structure).summary,
+        structure_figure=structure_figure(found),
+        levels=levels_table(found),
+    )
 
 
-def _figures(comparison: Comparison) -> dict[str, Any]:
-    return {
-        "structure_figure": structure_figure(comparison),
-        "differences_figure": differences_figure(comparison),
-        "learning_curve_figure": learning_curve_figure(comparison),
-        "confusion_figures": confusion_figures(comparison),
-        "reliability_figures": reliability_figures(comparison),
-    }
+def write_page(path: str | os.PathLike[str], page: str) -> None:
+    """Write a page, all or not at all."""
+    save_bytes(path, page.encode())
 
 
-def _usage(comparison: Comparison, model_file: str | os.PathLike[str]) -> dict[str, str]:
+def _usage(model_file: str | os.PathLike[str], data: str) -> dict[str, str]:
     """Return how to use a saved model, in Python and on the command line."""
     name = os.fspath(model_file)
-    data = comparison.task.data
     python = (
         "from structent import StructuredBoostingClassifier\n\n"
         f"model = StructuredBoostingClassifier.load({name!r})\n"
@@ -108,67 +130,7 @@ def _usage(comparison: Comparison, model_file: str | os.PathLike[str]) -> dict[s
     return {"name": Path(name).name, "python": python, "shell": shell}
 
 
-def write_structure_test(
-    found: StructureTest,
-    path: str | os.PathLike[str],
-    *,
-    data: str,
-    target: str,
-    n_rows: int,
-    gains: tuple[PartitionGain, ...] = (),
-    notes: tuple[str, ...] = (),
-) -> None:
-    """Write what a test found as one HTML file, all or not at all.
-
-    Parameters
-    ----------
-    found
-        What was found.
-    path
-        The file to write.
-    data, target, n_rows
-        The name of the table, its label column, and how many rows there were.
-    gains
-        What each partition adds, if that was asked.
-    notes
-        What was done to the table, one sentence each.
-    """
-    html = structure_test_html(
-        found, data=data, target=target, n_rows=n_rows, gains=gains, notes=notes
-    )
-    save_bytes(path, html.encode())
-
-
-def structure_test_html(
-    found: StructureTest,
-    *,
-    data: str,
-    target: str,
-    n_rows: int,
-    gains: tuple[PartitionGain, ...] = (),
-    notes: tuple[str, ...] = (),
-) -> str:
-    """Return the page that :func:`write_structure_test` writes; equal tests give equal pages."""
-    return filled(
-        "significance.html.j2",
-        found=found,
-        data=data,
-        target=target,
-        notes=(*notes, *found.notes),
-        facts=facts_of_test(found, data, target, n_rows),
-        null_figure=null_figure(found),
-        differences_figure=differences_figure(found),
-        gains=gains_table(gains),
-        structure_summary=drawing_of(found.structure).summary,
-        structure_figure=structure_figure(found),
-        levels=levels_table(found),
-    )
-
-
-_TEMPLATES = "templates"
-
-
-def filled(template: str, **values: Any) -> str:
+def _filled(template: str, **values: Any) -> str:
     """Return a page: a template of ours with these values; text is escaped."""
     environment = Environment(
         loader=PackageLoader("structent.report", _TEMPLATES),
@@ -189,3 +151,188 @@ def filled(template: str, **values: Any) -> str:
 def _own_text(name: str) -> str:
     file = resources.files("structent.report") / _TEMPLATES / name
     return file.read_text(encoding="utf-8")
+
+
+class Cell(NamedTuple):
+    """What a cell shows, and the number or text by which it is sorted."""
+
+    text: str
+    value: float | str
+
+
+class Table(NamedTuple):
+    """A table whose columns can be sorted; the first cell of a row names it."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: list[list[Cell]]
+
+
+def facts(
+    comparison: Comparison, data: str, target: str, group: str | None
+) -> list[tuple[str, str]]:
+    """Return what was compared and on what, as names and values."""
+    task, plan = comparison.task, comparison.plan
+    found = [
+        ("Data", data),
+        ("Target", f"{target}, {len(task.classes):,} classes"),
+        ("Rows", f"{task.n_used:,} used of {task.n_rows:,} with a label"),
+        ("Features", f"{len(task.features):,}: {_some(task.features)}"),
+        ("Cross-validation", plan.cross_validation),
+        ("Scrambled copies", f"{plan.n_copies} in each fold"),
+        ("Seed", str(comparison.seed)),
+        ("Time", f"{comparison.seconds:,.1f} seconds"),
+        ("Versions", _versions()),
+    ]
+    if group is not None:
+        found.insert(4, ("Rows kept together by", group))
+    return found
+
+
+def levels_table(comparison: Comparison | StructureTest) -> Table | None:
+    """Return the partitions of the structure, level by level; None for a sampler."""
+    structure = comparison.structure
+    if not isinstance(structure, RandomPartition):
+        return None
+    rows = []
+    for name, partitions in structure.levels.items():
+        weight = structure.weights[[level == name for level in structure.level_of]].sum()
+        n_blocks = max(map(len, partitions))
+        rows.append(
+            [_text(name), _count(len(partitions)), _count(n_blocks), Cell(f"{weight:.3f}", weight)]
+        )
+    return Table("Levels of the structure", ("Level", "Partitions", "Blocks", "Weight"), rows)
+
+
+def scores_table(comparison: Comparison) -> Table:
+    """Return the scores of each arm at each level."""
+    rows = []
+    for level in comparison.levels:
+        for arm in ARMS:
+            scores = comparison.scores[arm].by_level[:, comparison.levels.index(level)]
+            rows.append([_text(level), _text(ARMS[arm]), *(_spread(column) for column in scores.T)])
+    units = {"log loss": "log loss (nats)"}
+    columns = tuple(units.get(metric, metric).capitalize() for metric in METRICS)
+    caption = "Scores at each level: mean ± standard deviation over the folds"
+    return Table(caption, ("Level", "Model", *columns), rows)
+
+
+def severity_table(comparison: Comparison) -> Table:
+    """Return how far from the truth the mistakes of each arm are."""
+    rows = [[_text(ARMS[arm]), _spread(comparison.scores[arm].severity)] for arm in ARMS]
+    caption = "Mistake severity: the mean distance of mistakes from the true class"
+    return Table(caption, ("Model", "Mistake severity"), rows)
+
+
+def weights_table(comparison: Comparison) -> Table:
+    """Return how often each weight of the singletons was chosen."""
+    candidates = sorted({*comparison.plan.singleton_weights, *comparison.chosen.tolist(), 1.0})
+    rows = []
+    for weight in candidates:
+        n = int((comparison.chosen == weight).sum())
+        meaning = f"{weight:g} (no structure)" if weight == 1.0 else f"{weight:g}"
+        rows.append([Cell(meaning, weight), Cell(f"{n} of {len(comparison.chosen)}", n)])
+    caption = "How often validation rows chose each weight of the single classes"
+    return Table(caption, ("Weight of single classes", "Chosen"), rows)
+
+
+def folds_table(comparison: Comparison) -> Table:
+    """Return the paired differences and the chosen weight of each fold."""
+    columns = (
+        "Fold",
+        "Repeat",
+        "Against no structure",
+        "Against scrambled copies",
+        "Weight chosen",
+    )
+    by_fold = zip(
+        comparison.against_none.per_fold.tolist(),
+        comparison.against_scrambled.per_fold.tolist(),
+        comparison.chosen.tolist(),
+        strict=True,
+    )
+    rows = []
+    for number, (none, scrambled, weight) in enumerate(by_fold):
+        repeat, fold = divmod(number, comparison.plan.n_folds)
+        chosen = Cell(f"{weight:g}", weight)
+        rows.append(
+            [_count(fold + 1), _count(repeat + 1), _signed(none), _signed(scrambled), chosen]
+        )
+    caption = f"Difference in each fold of the {measured(comparison.metric)}: below 0 is better"
+    return Table(caption, columns, rows)
+
+
+def facts_of_test(found: StructureTest, data: str, target: str) -> list[tuple[str, str]]:
+    """Return what was tested and how, as names and values."""
+    many = "more than can be listed" if found.orbit_size is None else f"{found.orbit_size:,}"
+    rows = [] if found.n_rows is None else [("Rows", f"{found.n_rows:,}")]
+    return [
+        ("Data", data),
+        ("Target", f"{target}, {len(found.structure.classes):,} classes"),
+        *rows,
+        ("Cross-validation", found.cross_validation),
+        ("Scrambled copies", f"{found.p.n_drawn:,}, {found.p.n_as_good:,} of them as good"),
+        ("Structures that scrambling can give", many),
+        ("Level of significance", f"{found.level:g}"),
+        ("Seed", str(found.seed)),
+        ("Time", f"{found.seconds:,.1f} seconds"),
+        ("Versions", _versions()),
+    ]
+
+
+def gains_table(gains: Sequence[PartitionGain]) -> Table | None:
+    """Return what each partition adds, by leaving it out."""
+    if not gains:
+        return None
+    rows = [
+        [
+            _text(gain.name),
+            Cell(f"{gain.weight:.3f}", gain.weight),
+            _signed(gain.difference.mean),
+            _signed(gain.difference.low),
+            _signed(gain.difference.high),
+        ]
+        for gain in gains
+    ]
+    columns = ("Left out", "Weight", "Difference", "Low", "High")
+    caption = "Log loss with the partition minus that without it: below 0 it helps"
+    return Table(caption, columns, rows)
+
+
+def _text(text: str) -> Cell:
+    return Cell(text, text)
+
+
+def _count(n: int) -> Cell:
+    return Cell(f"{n:,}", n)
+
+
+def _signed(value: float) -> Cell:
+    return Cell(f"{value:+.4f}", value)
+
+
+def _spread(values: FloatArray) -> Cell:
+    """Return mean and standard deviation over the folds that have a value."""
+    # A fold without mistakes has no severity of mistakes.
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return Cell("none", "")
+    mean = float(known.mean())
+    if len(known) == 1:
+        return Cell(f"{mean:.4f}", mean)
+    return Cell(f"{mean:.4f} ± {known.std(ddof=1):.4f}", mean)
+
+
+def _some(names: tuple[str, ...]) -> str:
+    rest = len(names) - 30
+    return ", ".join(names[:30]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _versions() -> str:
+    found = [f"Python {platform.python_version()}"]
+    for package in _PACKAGES:
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:  # an extra that is not installed
+            continue
+    return ", ".join(found)

@@ -6,7 +6,6 @@ from structent.structure.composed import (
     ProductPartitions,
     ScrambledPartitions,
     mix,
-    trivial,
 )
 from structent.structure.graph import LabelGraph
 from structent.structure.hierarchy import hierarchy, hxe
@@ -20,13 +19,14 @@ from structent.structure.learned import (
 )
 from structent.structure.ordinal import ordinal
 from structent.structure.partition import Partition
-from structent.structure.random_partition import RandomPartition
+from structent.structure.random_partition import RandomPartition, trivial
 from structent.structure.samplers import FixedStructure, PartitionSampler, SpanningTreePartitions
-from structent.structure.targets import Targets
+from structent.structure.targets import LabelSets
 
 __all__ = [
     "FixedStructure",
     "LabelGraph",
+    "LabelSets",
     "MixedPartitions",
     "Partition",
     "PartitionSampler",
@@ -34,7 +34,6 @@ __all__ = [
     "RandomPartition",
     "ScrambledPartitions",
     "SpanningTreePartitions",
-    "Targets",
     "circular",
     "distances_from_confusion",
     "hierarchy",

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 
 from structent._checks import checked_integer
-from structent.structure.composed import with_singletons
 from structent.structure.labels import as_classes
 from structent.structure.partition import Partition
-from structent.structure.random_partition import RandomPartition
+from structent.structure.random_partition import RandomPartition, with_singletons
 
 
 def circular(

@@ -1,9 +1,9 @@
-"""The simplest random partition, and those that mix others with it."""
+"""Structures made of others: their mixture, their product, and a scrambled copy."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -17,7 +17,6 @@ from structent._typing import FloatArray, Label
 from structent.errors import StructureError
 from structent.structure import files
 from structent.structure.labels import as_classes
-from structent.structure.partition import Partition
 from structent.structure.random_partition import (
     CLASS_LEVEL,
     RandomPartition,
@@ -31,24 +30,6 @@ from structent.structure.samplers import (
     product_with,
     seeds_of,
 )
-
-
-def trivial(classes: Iterable[Any]) -> RandomPartition:
-    """Return the trivial random partition: the singletons, with probability one (Definition 11).
-
-    Every quantity on it is the ordinary one: its entropy is Shannon's, its loss cross-entropy.
-
-    Examples
-    --------
-    >>> trivial(["maple", "oak", "trout"]).singleton_weight
-    1.0
-    """
-    return RandomPartition([Partition.singletons(classes)])
-
-
-def scrambled(sampler: Structure, rng: np.random.Generator) -> ScrambledPartitions:
-    """Return a sampler with its classes shuffled over the blocks."""
-    return ScrambledPartitions(sampler, tuple(rng.permutation(len(sampler.classes)).tolist()))
 
 
 @overload
@@ -78,7 +59,7 @@ def mix(
 
     Examples
     --------
-    >>> from structent import ordinal
+    >>> from structent import ordinal, trivial
     >>> sizes = mix([ordinal(["S", "M", "L"]), trivial(["S", "M", "L"])], weights=[0.4, 0.6])
     >>> sizes.weights.tolist()
     [0.1, 0.1, 0.2, 0.6]
@@ -95,6 +76,18 @@ def mix(
     if _are_fixed(structures):
         return _mix_of_fixed(structures, shares)
     return MixedPartitions(tuple(structures), tuple(shares.tolist()))
+
+
+def product_of(first: Structure, second: Structure) -> RandomPartition | ProductPartitions:
+    """Return the joint random partition of two, a sampler where one of them is one."""
+    if isinstance(first, RandomPartition) and isinstance(second, RandomPartition):
+        return _product_of_fixed(first, second, tuple(product(first.classes, second.classes)))
+    return ProductPartitions(first, second)
+
+
+def scrambled(sampler: Structure, rng: np.random.Generator) -> ScrambledPartitions:
+    """Return a sampler with its classes shuffled over the blocks."""
+    return ScrambledPartitions(sampler, tuple(rng.permutation(len(sampler.classes)).tolist()))
 
 
 @files.readable
@@ -132,11 +125,13 @@ class MixedPartitions:
         weights: tuple[float, ...],
         given_singleton_weight: float | None = None,
     ) -> None:
-        parts = tuple(checked_structure(structure, "mix") for structure in structures)
+        parts = tuple(
+            checked_structure(structure, "each structure of mix") for structure in structures
+        )
         shares = checked_weights(weights, len(parts))
         object.__setattr__(self, "structures", parts)
         object.__setattr__(self, "weights", tuple(shares.tolist()))
-        weight = checked_singleton_weight(given_singleton_weight)
+        weight = _checked_singleton_weight(given_singleton_weight)
         object.__setattr__(self, "given_singleton_weight", weight)
         self.sample(0)  # refuses other classes now, not in the middle of training
 
@@ -193,58 +188,6 @@ class MixedPartitions:
         return cls.from_json(files.load(path))
 
 
-def with_singletons(
-    partitions: Sequence[Partition], singleton_weight: float, *, level: str
-) -> RandomPartition:
-    """Return equally probable partitions, one level together, and the singletons after them."""
-    singleton_weight = checked_fraction(singleton_weight, "singleton_weight")
-    share = (1.0 - singleton_weight) / len(partitions)
-    return RandomPartition(
-        [*partitions, Partition.singletons(partitions[0].classes)],
-        [share] * len(partitions) + [singleton_weight],
-        levels=[level] * len(partitions) + [CLASS_LEVEL],
-    )
-
-
-def _are_fixed(structures: Sequence[Structure]) -> TypeGuard[Sequence[RandomPartition]]:
-    return all(isinstance(structure, RandomPartition) for structure in structures)
-
-
-def _mix_of_fixed(structures: Sequence[RandomPartition], shares: FloatArray) -> RandomPartition:
-    partitions = [partition for structure in structures for partition in structure.partitions]
-    mixed = np.concatenate(
-        [share * structure.weights for share, structure in zip(shares, structures, strict=True)]
-    )
-    return RandomPartition(partitions, mixed, levels=_joined_levels(structures))
-
-
-def _joined_levels(structures: Sequence[RandomPartition]) -> list[str]:
-    """Join level names, keeping apart the levels of different structures that are called alike.
-
-    The singletons are the same partition in every structure, so their level is shared.
-    """
-    taken: set[str] = set()
-    names: list[dict[str, str]] = []  # of each structure: its levels' new names by their old ones
-    for structure in structures:
-        new = {
-            name: free_name(name, taken)
-            for name in structure.levels
-            if not _is_of_classes(structure, name)
-        }
-        taken.update(new.values())
-        names.append(new)
-    of_classes = class_level(taken)
-    return [
-        new.get(name, of_classes)
-        for structure, new in zip(structures, names, strict=True)
-        for name in structure.level_of
-    ]
-
-
-def _is_of_classes(structure: RandomPartition, level: str) -> bool:
-    return all(partition.is_singletons for partition in structure.levels[level])
-
-
 @files.readable
 @dataclass(frozen=True, init=False)
 class ProductPartitions:
@@ -284,7 +227,7 @@ class ProductPartitions:
         second: Structure,
         given_singleton_weight: float | None = None,
     ) -> None:
-        parts = [checked_structure(part, "product") for part in (first, second)]
+        parts = [checked_structure(part, "each part of a product") for part in (first, second)]
         shared = frozenset.intersection(*map(seeds_of, parts))
         if shared:
             raise StructureError(
@@ -293,7 +236,7 @@ class ProductPartitions:
             )
         object.__setattr__(self, "first", first)
         object.__setattr__(self, "second", second)
-        weight = checked_singleton_weight(given_singleton_weight)
+        weight = _checked_singleton_weight(given_singleton_weight)
         object.__setattr__(self, "given_singleton_weight", weight)
 
     @cached_property
@@ -314,7 +257,7 @@ class ProductPartitions:
     def sample(self, iteration: int) -> RandomPartition:
         """Return the product of the two random partitions of this iteration."""
         first, second = (drawn(part, iteration, None) for part in (self.first, self.second))
-        pairs = product_of_fixed(first, second, self.classes)
+        pairs = _product_of_fixed(first, second, self.classes)
         return drawn(pairs, iteration, self.given_singleton_weight)
 
     def with_singleton_weight(self, singleton_weight: float) -> ProductPartitions:
@@ -384,7 +327,7 @@ class ScrambledPartitions:
         places: tuple[int, ...],
         given_singleton_weight: float | None = None,
     ) -> None:
-        n_classes = len(checked_structure(sampler, "scramble").classes)
+        n_classes = len(checked_structure(sampler, "what is scrambled").classes)
         if not all(map(_is_integer, places)) or sorted(places) != list(range(n_classes)):
             raise StructureError(
                 f"places must be the numbers from 0 to {n_classes - 1} in some order, got "
@@ -392,7 +335,7 @@ class ScrambledPartitions:
             )
         object.__setattr__(self, "sampler", sampler)
         object.__setattr__(self, "places", tuple(map(int, places)))
-        weight = checked_singleton_weight(given_singleton_weight)
+        weight = _checked_singleton_weight(given_singleton_weight)
         object.__setattr__(self, "given_singleton_weight", weight)
 
     @property
@@ -455,18 +398,46 @@ class ScrambledPartitions:
         return np.array(self.places, dtype=np.int64)
 
 
-def _is_integer(place: Any) -> bool:
-    return isinstance(place, int | np.integer) and not isinstance(place, bool)
+def _are_fixed(structures: Sequence[Structure]) -> TypeGuard[Sequence[RandomPartition]]:
+    return all(isinstance(structure, RandomPartition) for structure in structures)
 
 
-def product_of(first: Structure, second: Structure) -> RandomPartition | ProductPartitions:
-    """Return the joint random partition of two, a sampler where one of them is one."""
-    if isinstance(first, RandomPartition) and isinstance(second, RandomPartition):
-        return product_of_fixed(first, second, tuple(product(first.classes, second.classes)))
-    return ProductPartitions(first, second)
+def _mix_of_fixed(structures: Sequence[RandomPartition], shares: FloatArray) -> RandomPartition:
+    partitions = [partition for structure in structures for partition in structure.partitions]
+    mixed = np.concatenate(
+        [share * structure.weights for share, structure in zip(shares, structures, strict=True)]
+    )
+    return RandomPartition(partitions, mixed, levels=_joined_levels(structures))
 
 
-def product_of_fixed(
+def _joined_levels(structures: Sequence[RandomPartition]) -> list[str]:
+    """Join level names, keeping apart the levels of different structures that are called alike.
+
+    The singletons are the same partition in every structure, so their level is shared.
+    """
+    taken: set[str] = set()
+    names: list[dict[str, str]] = []  # of each structure: its levels' new names by their old ones
+    for structure in structures:
+        new = {
+            name: free_name(name, taken)
+            for name in structure.levels
+            if not _is_of_classes(structure, name)
+        }
+        taken.update(new.values())
+        names.append(new)
+    of_classes = class_level(taken)
+    return [
+        new.get(name, of_classes)
+        for structure, new in zip(structures, names, strict=True)
+        for name in structure.level_of
+    ]
+
+
+def _is_of_classes(structure: RandomPartition, level: str) -> bool:
+    return all(partition.is_singletons for partition in structure.levels[level])
+
+
+def _product_of_fixed(
     first: RandomPartition, second: RandomPartition, pairs: tuple[Label, ...]
 ) -> RandomPartition:
     """Return the joint random partition of two, given the pairs of their classes."""
@@ -481,8 +452,12 @@ def product_of_fixed(
     return RandomPartition(partitions, weights, levels=levels)
 
 
-def checked_singleton_weight(singleton_weight: float | None) -> float | None:
+def _checked_singleton_weight(singleton_weight: float | None) -> float | None:
     """Return a weight of the singletons, or None for that of the draws themselves."""
     if singleton_weight is None:
         return None
     return checked_fraction(singleton_weight, "singleton_weight")
+
+
+def _is_integer(place: Any) -> bool:
+    return isinstance(place, int | np.integer) and not isinstance(place, bool)

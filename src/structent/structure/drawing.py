@@ -14,7 +14,7 @@ def draw(
     weights: FloatArray,
     level_of: tuple[str, ...],
 ) -> str:
-    """Return a table with one partition a line, at most 80 columns wide and 22 lines long."""
+    """Return a table with one partition per line, at most 80 columns wide and 22 lines long."""
     width = min(_LONGEST_LEVEL, max(map(len, level_of)))
     lines = [
         _cut(f"{len(classes)} classes: {', '.join(map(str, classes[:40]))}", _WIDTH),

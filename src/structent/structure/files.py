@@ -1,11 +1,11 @@
-"""Structure files: JSON with a format name, a kind and a version, written all or not at all."""
+"""Structure files: JSON with a format name, a kind and a version."""
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any, TypeVar
 
+from structent._files import save_bytes
 from structent._typing import Label
 from structent.errors import StructureError
 
@@ -24,7 +24,7 @@ def readable(cls: AnyClass) -> AnyClass:
 
 
 def structure_from_json(text: str) -> Any:
-    """Return the structure or sampler that a ``to_json`` wrote, whatever its kind."""
+    """Return the structure or sampler of any kind that a ``to_json`` wrote."""
     kind = _content(text).get("kind")
     if not isinstance(kind, str) or kind not in _CLASS_OF:
         raise StructureError(
@@ -94,28 +94,9 @@ def label_from_json(value: Any) -> Label:
     return label
 
 
-def save(path: str | os.PathLike[str], text: str) -> None:
-    """Write a structure file all or not at all."""
-    save_bytes(path, (text + "\n").encode())
-
-
 def save_structure(structure: Any, path: str | os.PathLike[str]) -> None:
     """Write the structure or sampler to a JSON file, all or not at all."""
-    save(path, structure_to_json(structure))
-
-
-def save_bytes(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file all or not at all: what stood there before stays until the new one is whole."""
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(temporary).chmod(0o666 & ~_umask())  # mkstemp gives the owner alone access
-        Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    save_bytes(path, (structure_to_json(structure) + "\n").encode())
 
 
 def load(path: str | os.PathLike[str]) -> str:
@@ -146,12 +127,6 @@ def _content(text: str) -> dict[str, Any]:
             "use the structent that wrote the file, or a newer one"
         )
     return content
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _beginning(value: Any) -> str:

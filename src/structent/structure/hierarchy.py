@@ -38,14 +38,14 @@ def hierarchy(
         The tree, in any of four forms:
 
         - the path of each class, ``{"oak": ("plant", "tree"), ...}``, coarsest group first;
-        - a table (pandas or polars) with one column a level, coarsest first, the classes last, one
-          row a class; a missing value ends a path early;
+        - a table (pandas or polars) with one column per level, coarsest first, the classes last,
+          and one row per class; a missing value ends a path early;
         - the parent of each node, ``{"oak": "tree", "tree": "plant", ...}``; the parent of a root
           is None or not there;
         - a directed networkx tree, with edges from parent to child.
 
     weights
-        One weight a cut, from the coarsest to the singletons; equal if None. ``hxe(alpha)`` gives
+        One weight per cut, from the coarsest to the singletons; equal if None. ``hxe(alpha)`` gives
         those of hierarchical cross-entropy.
     level_names
         Names for the cuts, from the coarsest to the finest groups. A table brings its own. The
@@ -70,7 +70,7 @@ def hierarchy(
     ('tree', 'flower')
     """
     ordered = None if classes is None else as_classes(classes)
-    given, column_names = paths_from(paths, ordered or ())
+    given, column_names = _paths_from(paths, ordered or ())
     chosen = _with_leaves_for_groups(given)
     if ordered is not None:
         class_indices(list(ordered), tuple(chosen))
@@ -169,7 +169,7 @@ def _checked_level_names(
     return [*(f"level {d}" for d in range(1, depth + 1)), CLASS_LEVEL]
 
 
-def paths_from(tree: Any, classes: Sequence[Any]) -> tuple[Paths, list[str] | None]:
+def _paths_from(tree: Any, classes: Sequence[Any]) -> tuple[Paths, list[str] | None]:
     """Return the path of each class, and the level names where the form has any.
 
     ``classes`` are inner nodes or leaves to be kept as classes; without any, the leaves are.

@@ -4,6 +4,7 @@ A label is matched to a class by value and by type, never by its place in some a
 """
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -13,6 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from structent._typing import IndexArray, Label
 from structent.errors import LabelError, StructureError
+
+WHOLE_NUMBER = re.compile(r"[+-]?\d+")
+_BOOLS = {"true": True, "false": False}
+_MOST_SHOWN = 10
 
 
 def as_label(value: Any) -> Label:
@@ -52,6 +57,17 @@ def as_classes(values: Iterable[Any]) -> tuple[Label, ...]:
             "convert the bools, e.g. with int() or str()"
         )
     return classes
+
+
+def sorted_classes(labels: Sequence[Label]) -> tuple[Label, ...]:
+    """Return labels sorted: numbers, then text, then pairs.
+
+    Examples
+    --------
+    >>> sorted_classes(["oak", "ash", 10, 9])
+    (9, 10, 'ash', 'oak')
+    """
+    return tuple(sorted(labels, key=_rank))
 
 
 def class_indices(labels: ArrayLike | Sequence[Any], classes: tuple[Label, ...]) -> IndexArray:
@@ -98,7 +114,7 @@ def label_array(classes: tuple[Label, ...]) -> NDArray[Any]:
 def plain_values(labels: ArrayLike | Sequence[Any]) -> list[Any]:
     """Return a sequence, array or column of labels as a list of plain Python values."""
     if isinstance(labels, str) or not hasattr(labels, "__len__"):
-        raise LabelError(f"labels must be a sequence, one entry a row, got {labels!r}")
+        raise LabelError(f"labels must be a sequence, one entry per row, got {labels!r}")
     if isinstance(labels, list | tuple | set | frozenset):
         return [value.item() if isinstance(value, np.generic) else value for value in labels]
     values = np.asarray(labels)
@@ -118,6 +134,66 @@ def is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
+def as_typed(names: Sequence[str], labels: Sequence[Label]) -> list[Label]:
+    """Return names as whole numbers or bools if the labels are and all names can be, else as text.
+
+    Examples
+    --------
+    >>> as_typed(["1", "02"], [1, 2, 3]), as_typed(["1", "02"], ["1", "2"])
+    ([1, 2], ['1', '02'])
+    """
+    types = {type(label) for label in labels}
+    if types == {int} and all(WHOLE_NUMBER.fullmatch(name) for name in names):
+        return [int(name) for name in names]
+    if types == {bool} and all(name.lower() in _BOOLS for name in names):
+        return [_BOOLS[name.lower()] for name in names]
+    return list(names)
+
+
+def check_labels_known(labels: Sequence[Label], known: Sequence[Label]) -> None:
+    """Refuse labels that are no classes of the structure, listing them with what is near.
+
+    Examples
+    --------
+    >>> check_labels_known(["mapel", "oak"], ["maple", "oak"])
+    Traceback (most recent call last):
+    ...
+    structent.errors.LabelError: 'mapel' is not a class of the structure; did you mean 'maple'?
+    """
+    unknown = _without(labels, known)
+    if not unknown:
+        return
+    if len(unknown) == 1:
+        raise unknown_label(unknown[0], known)
+    shown = [f"{label!r}{_hint(label, known)}" for label in unknown[:_MOST_SHOWN]]
+    more = f" and {len(unknown) - _MOST_SHOWN} more" if len(unknown) > _MOST_SHOWN else ""
+    raise LabelError(
+        f"every label of the data must be a class of the structure, got {len(unknown)} that are "
+        f"not: {', '.join(shown)}{more}; correct the labels or the structure"
+    )
+
+
+def classes_without_rows(labels: Sequence[Label], known: Sequence[Label]) -> tuple[str, ...]:
+    """Return a note on classes of the structure that are not in the data.
+
+    Examples
+    --------
+    >>> classes_without_rows(["oak"], ["oak", "maple"])
+    ("1 class of the structure has no row, but gets a probability: 'maple'",)
+    """
+    absent = _without(known, labels)
+    if not absent:
+        return ()
+    count = "1 class" if len(absent) == 1 else f"{len(absent)} classes"
+    verbs = ("has", "gets") if len(absent) == 1 else ("have", "get")
+    shown = ", ".join(map(repr, absent[:_MOST_SHOWN]))
+    more = ", ..." if len(absent) > _MOST_SHOWN else ""
+    note = (
+        f"{count} of the structure {verbs[0]} no row, but {verbs[1]} a probability: {shown}{more}"
+    )
+    return (note,)
+
+
 def unknown_label(label: Any, candidates: Iterable[Any], *, kind: str = "class") -> LabelError:
     """Return the error for a label that is none of the candidates, with up to three near ones."""
     candidates = tuple(candidates)
@@ -134,6 +210,12 @@ def unknown_label(label: Any, candidates: Iterable[Any], *, kind: str = "class")
     return LabelError(f"{message}, whose {len(candidates)} are {shown}")
 
 
+def _rank(label: Label) -> tuple[int, Any]:
+    if isinstance(label, tuple):
+        return 2, repr(label)  # its parts may be of types that do not compare
+    return int(isinstance(label, str)), label
+
+
 def _n_parts(label: Label) -> int:
     return len(label) if isinstance(label, tuple) else 0
 
@@ -143,3 +225,19 @@ def _is_in(value: Any, index: dict[Label, int]) -> bool:
         return value in index
     except TypeError:  # an unhashable value is no class
         return False
+
+
+def _without(some: Sequence[Label], others: Sequence[Label]) -> list[Label]:
+    there = set(map(_key, others))
+    return [label for label in some if _key(label) not in there]
+
+
+def _key(label: Label) -> tuple[Any, ...]:
+    return type(label), label  # 1 and True are equal in Python, but different labels
+
+
+def _hint(label: Label, known: Sequence[Label]) -> str:
+    """Return what is near a label, or of another type, in brackets."""
+    message = str(unknown_label(label, known))
+    _, _, after = message.partition(" of the structure")
+    return f" ({after[2:]})" if after.startswith((": ", "; ")) else ""

@@ -14,11 +14,10 @@ from scipy.spatial.distance import pdist, squareform
 from structent._checks import as_array, checked_integer
 from structent._typing import FloatArray, Label, WeightRule
 from structent.errors import StructureError
-from structent.structure.composed import trivial
 from structent.structure.graph import LabelGraph
 from structent.structure.labels import as_classes, class_indices, plain_values
 from structent.structure.partition import Partition
-from structent.structure.random_partition import CLASS_LEVEL, RandomPartition
+from structent.structure.random_partition import CLASS_LEVEL, RandomPartition, trivial
 
 MOST_LEVELS = 1000
 
@@ -32,8 +31,8 @@ def structure_from_confusion(
 ) -> RandomPartition:
     """Return cuts of the tree of classes that joins first what a model confuses most.
 
-    The distances are those of :func:`distances_from_confusion`, the tree and its cuts those of
-    :func:`structure_from_distances`.
+    :func:`distances_from_confusion` gives the distances, and :func:`structure_from_distances` the
+    tree and its cuts.
 
     Parameters
     ----------
@@ -82,7 +81,7 @@ def structure_from_distances(
     n_levels
         How many cuts, beside the singletons; K classes have no more than K - 2.
     weights
-        One weight a level, from the coarsest to the singletons, or a rule such as ``hxe(0.5)``;
+        One weight per level, from the coarsest to the singletons, or a rule such as ``hxe(0.5)``;
         equal if None.
 
     Examples
@@ -94,7 +93,7 @@ def structure_from_distances(
     [(('a', 'b'), ('c', 'd')), (('a',), ('b',), ('c',), ('d',))]
     """
     ordered = as_classes(classes)
-    checked = checked_distances(distances, len(ordered))
+    checked = _checked_distances(distances, len(ordered))
     n_levels = checked_integer(n_levels, "n_levels", at_least=1, at_most=MOST_LEVELS)
     n_cuts = min(n_levels, len(ordered) - 2)
     if n_cuts < 1:
@@ -118,13 +117,13 @@ def structure_from_embeddings(
 ) -> RandomPartition:
     """Return cuts of the tree of classes that joins first those whose rows lie close together.
 
-    The distances are those of :func:`distances_from_embeddings`, the tree and its cuts those of
-    :func:`structure_from_distances`.
+    :func:`distances_from_embeddings` gives the distances, and :func:`structure_from_distances` the
+    tree and its cuts.
 
     Parameters
     ----------
     embeddings
-        One row a label, (n, dimensions), scaled alike; one vector a class will do.
+        One row per label, (n, dimensions), scaled alike; one vector per class is enough.
     labels
         The class of each row, (n,).
     n_levels, weights
@@ -141,14 +140,67 @@ def structure_from_embeddings(
     return structure_from_distances(distances, classes, n_levels=n_levels, weights=weights)
 
 
-def _block_counts(tree: FloatArray, n_cuts: int) -> list[int]:
-    """Return how many blocks the cuts at the largest gaps between heights have, fewest first."""
-    n_classes = len(tree) + 1
-    most = max(n_classes // 2, n_cuts + 1)
-    # The gap above a cut into k blocks, k = 2, 3, ...: before the last join, before the last two.
-    gaps = np.diff(tree[:, 2])[::-1][: most - 1]
-    largest = np.argsort(-gaps, kind="stable")[:n_cuts]
-    return sorted((2 + largest).tolist())
+def neighbour_graph_from_confusion(
+    confusion: ArrayLike, classes: Iterable[Any], *, n_neighbours: int = 2
+) -> LabelGraph:
+    """Return the graph that joins each class to those it is most confused with.
+
+    For :class:`~structent.structure.SpanningTreePartitions`. :func:`distances_from_confusion` gives
+    the distances, and :func:`neighbour_graph_from_distances` the graph.
+
+    Examples
+    --------
+    >>> confusion = [[6, 4, 0, 0], [4, 6, 0, 0], [0, 0, 7, 3], [1, 0, 3, 6]]
+    >>> names = ["oak", "ash", "rose", "lily"]
+    >>> neighbour_graph_from_confusion(confusion, names, n_neighbours=1).edges
+    (('oak', 'ash'), ('oak', 'lily'), ('rose', 'lily'))
+    """
+    distances = distances_from_confusion(confusion)
+    return neighbour_graph_from_distances(distances, classes, n_neighbours=n_neighbours)
+
+
+def neighbour_graph_from_distances(
+    distances: ArrayLike, classes: Iterable[Any], *, n_neighbours: int = 2
+) -> LabelGraph:
+    """Return the connected graph that joins each class to those nearest to it.
+
+    Its edges are the shortest spanning tree, which connects it, and the edges from each class to
+    its nearest ``n_neighbours``.
+
+    Parameters
+    ----------
+    distances
+        (classes, classes), symmetric, 0 from a class to itself.
+    classes
+        The classes, in the order of the rows, two or more.
+    n_neighbours
+        To how many others each class is joined, at the least; less than the number of classes.
+
+    Examples
+    --------
+    >>> places = np.array([0.0, 1.0, 3.0, 6.0])
+    >>> distances = abs(places[:, None] - places)
+    >>> neighbour_graph_from_distances(distances, list("abcd"), n_neighbours=1).edges
+    (('a', 'b'), ('b', 'c'), ('c', 'd'))
+    """
+    ordered = as_classes(classes)
+    n_classes = len(ordered)
+    if n_classes < 2:
+        raise StructureError(f"a graph of neighbours needs two classes or more, got {n_classes}")
+    checked = _checked_distances(distances, n_classes)
+    n_neighbours = checked_integer(
+        n_neighbours, "n_neighbours", at_least=1, at_most=n_classes - 1, reason=", one less than "
+        "the number of classes",
+    )  # fmt: skip
+    # Only the order of the distances matters for the tree, and a distance of 0 would be no edge.
+    order = 1.0 + np.unique(checked, return_inverse=True)[1].reshape(checked.shape)
+    np.fill_diagonal(order, 0.0)
+    joined = minimum_spanning_tree(order).toarray() > 0
+    np.fill_diagonal(order, np.inf)
+    nearest = np.argsort(order, axis=1, kind="stable")[:, :n_neighbours]
+    np.put_along_axis(joined, nearest, values=True, axis=1)
+    edges = np.argwhere(np.triu(joined | joined.T))
+    return LabelGraph([(ordered[a], ordered[b]) for a, b in edges.tolist()], ordered)
 
 
 def distances_from_confusion(confusion: ArrayLike) -> FloatArray:
@@ -170,7 +222,7 @@ def distances_from_confusion(confusion: ArrayLike) -> FloatArray:
     ----------
     confusion
         ``confusion[true, predicted]``, (classes, classes): how often rows of a class are taken for
-        another, or, which tells more, the mean of the probabilities that they are given. Every
+        another, or the mean of the probabilities that they are given, which is less noisy. Every
         class must have rows.
 
     Examples
@@ -182,7 +234,7 @@ def distances_from_confusion(confusion: ArrayLike) -> FloatArray:
     counts = _checked_confusion(confusion)
     shares = counts / counts.sum(axis=1, keepdims=True)
     by_chance = shares.mean(axis=0)
-    # A class that is never predicted tells nothing by its column: it is at chance.
+    # The column of a class that is never predicted holds no information: it counts as chance.
     lift = np.divide(shares, by_chance, out=np.ones_like(shares), where=by_chance > 0)
     likeness = (lift + lift.T) / 2
     apart = ~np.eye(len(likeness), dtype=bool)
@@ -199,12 +251,12 @@ def distances_from_embeddings(
 
     Means of few rows differ by chance. What they differ by on average, the trace of the pooled
     covariance within classes times :math:`1/n_a + 1/n_b`, is taken off the squared distance, which
-    is not let below 0. With one row a class (vectors of words, say) nothing is taken off.
+    cannot fall below 0. With one row per class (word vectors, say) nothing is taken off.
 
     Parameters
     ----------
     embeddings
-        One row a label, (n, dimensions), scaled alike.
+        One row per label, (n, dimensions), scaled alike.
     labels
         The class of each row, (n,).
 
@@ -235,7 +287,17 @@ def distances_from_embeddings(
     return np.sqrt(np.maximum(squared, 0.0)), classes
 
 
-def checked_distances(distances: ArrayLike, n_classes: int) -> FloatArray:
+def _block_counts(tree: FloatArray, n_cuts: int) -> list[int]:
+    """Return how many blocks the cuts at the largest gaps between heights have, fewest first."""
+    n_classes = len(tree) + 1
+    most = max(n_classes // 2, n_cuts + 1)
+    # The gap above a cut into k blocks, k = 2, 3, ...: before the last join, before the last two.
+    gaps = np.diff(tree[:, 2])[::-1][: most - 1]
+    largest = np.argsort(-gaps, kind="stable")[:n_cuts]
+    return sorted((2 + largest).tolist())
+
+
+def _checked_distances(distances: ArrayLike, n_classes: int) -> FloatArray:
     """Return distances that are symmetric, none negative, 0 from each class to itself."""
     checked = _checked_square(distances, "distances")
     if len(checked) != n_classes:
@@ -267,7 +329,7 @@ def _checked_square(values: ArrayLike, name: str) -> FloatArray:
     checked = _checked_numbers(values, name)
     if checked.shape[0] != checked.shape[1] or len(checked) == 0:
         raise StructureError(
-            f"{name} must have one row and one column a class, got shape {checked.shape}"
+            f"{name} must have one row and one column per class, got shape {checked.shape}"
         )
     if (checked < 0).any():
         raise StructureError(f"{name} must not be negative, got {checked.min():g}")
@@ -291,66 +353,3 @@ def _sorted_if_possible(values: set[Any]) -> list[Any]:
         return sorted(values)
     except TypeError:  # str and int have no order among each other
         return sorted(values, key=lambda value: (type(value).__name__, value))
-
-
-def neighbour_graph_from_confusion(
-    confusion: ArrayLike, classes: Iterable[Any], *, n_neighbours: int = 2
-) -> LabelGraph:
-    """Return the graph that joins each class to those it is most confused with.
-
-    For :class:`~structent.structure.SpanningTreePartitions`. The distances are those of
-    :func:`distances_from_confusion`, the graph that of :func:`neighbour_graph_from_distances`.
-
-    Examples
-    --------
-    >>> confusion = [[6, 4, 0, 0], [4, 6, 0, 0], [0, 0, 7, 3], [1, 0, 3, 6]]
-    >>> names = ["oak", "ash", "rose", "lily"]
-    >>> neighbour_graph_from_confusion(confusion, names, n_neighbours=1).edges
-    (('oak', 'ash'), ('oak', 'lily'), ('rose', 'lily'))
-    """
-    distances = distances_from_confusion(confusion)
-    return neighbour_graph_from_distances(distances, classes, n_neighbours=n_neighbours)
-
-
-def neighbour_graph_from_distances(
-    distances: ArrayLike, classes: Iterable[Any], *, n_neighbours: int = 2
-) -> LabelGraph:
-    """Return the connected graph that joins each class to those nearest to it.
-
-    Its edges are those of the shortest spanning tree, which connect it, and those from each class
-    to its nearest ``n_neighbours``.
-
-    Parameters
-    ----------
-    distances
-        (classes, classes), symmetric, 0 from a class to itself.
-    classes
-        The classes, in the order of the rows, two or more.
-    n_neighbours
-        To how many others each class is joined, at the least; less than the number of classes.
-
-    Examples
-    --------
-    >>> places = np.array([0.0, 1.0, 3.0, 6.0])
-    >>> distances = abs(places[:, None] - places)
-    >>> neighbour_graph_from_distances(distances, list("abcd"), n_neighbours=1).edges
-    (('a', 'b'), ('b', 'c'), ('c', 'd'))
-    """
-    ordered = as_classes(classes)
-    n_classes = len(ordered)
-    if n_classes < 2:
-        raise StructureError(f"a graph of neighbours needs two classes or more, got {n_classes}")
-    checked = checked_distances(distances, n_classes)
-    n_neighbours = checked_integer(
-        n_neighbours, "n_neighbours", at_least=1, at_most=n_classes - 1, reason=", one less than "
-        "the number of classes",
-    )  # fmt: skip
-    # The tree hangs on the order of the distances alone, and a distance of 0 would be no edge.
-    order = 1.0 + np.unique(checked, return_inverse=True)[1].reshape(checked.shape)
-    np.fill_diagonal(order, 0.0)
-    joined = minimum_spanning_tree(order).toarray() > 0
-    np.fill_diagonal(order, np.inf)
-    nearest = np.argsort(order, axis=1, kind="stable")[:, :n_neighbours]
-    np.put_along_axis(joined, nearest, values=True, axis=1)
-    edges = np.argwhere(np.triu(joined | joined.T))
-    return LabelGraph([(ordered[a], ordered[b]) for a, b in edges.tolist()], ordered)

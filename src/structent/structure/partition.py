@@ -15,7 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from structent._checks import as_array
 from structent._typing import IntArray, Label
 from structent.errors import StructureError
-from structent.structure.labels import as_classes, as_label, class_indices, unknown_label
+from structent.structure.labels import (
+    as_classes,
+    as_label,
+    class_indices,
+    label_array,
+    unknown_label,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,7 +158,7 @@ class Partition:
         """The blocks' names: as given, else made of their classes (``jan..mar``, ``oak+trout``)."""
         if self.given_names is not None:
             return self.given_names
-        return names_from_classes(self.classes, self.block_of)
+        return _names_from_classes(self.classes, self.block_of)
 
     @property
     def is_singletons(self) -> bool:
@@ -168,7 +174,7 @@ class Partition:
         >>> quarters.coarsen(["mar", "jan"]).tolist()
         ['spring', 'winter']
         """
-        return np.array(self.names)[self.block_of[class_indices(labels, self.classes)]]
+        return label_array(self.names)[self.block_of[class_indices(labels, self.classes)]]
 
     def refines(self, other: Partition) -> bool:
         """Whether each block lies within one block of ``other``."""
@@ -289,7 +295,7 @@ def _checked_names(names: Sequence[str], n_blocks: int) -> tuple[str, ...]:
     if not all(isinstance(name, str) for name in checked):
         raise StructureError(f"block names must be strings, got {names!r}")
     if len(checked) != n_blocks:
-        raise StructureError(f"there must be {n_blocks} block names, one a block, got {checked}")
+        raise StructureError(f"there must be {n_blocks} block names, one per block, got {checked}")
     if len(set(checked)) < len(checked):
         twice = next(name for name in checked if checked.count(name) > 1)
         raise StructureError(f"block names must differ within a partition, got {twice!r} twice")
@@ -307,7 +313,7 @@ def _different_classes(expected: tuple[Label, ...], given: tuple[Label, ...]) ->
     return f"partitions must cover the same classes, got one {' and '.join(parts)} beside another"
 
 
-def names_from_classes(classes: Sequence[Any], block_of: IntArray) -> tuple[str, ...]:
+def _names_from_classes(classes: Sequence[Any], block_of: IntArray) -> tuple[str, ...]:
     """Return a name for each block: ``oak+trout``, ``jan..mar``, ``(jan..mar, Marin+Napa)``.
 
     Three or more neighbours are written as a run. Of pairs, a block that is a product of two sets
@@ -315,10 +321,10 @@ def names_from_classes(classes: Sequence[Any], block_of: IntArray) -> tuple[str,
 
     Examples
     --------
-    >>> names_from_classes(("a", "b", "c", "d"), np.array([0, 0, 0, 1]))
+    >>> _names_from_classes(("a", "b", "c", "d"), np.array([0, 0, 0, 1]))
     ('a..c', 'd')
     >>> pairs = (("a", 1), ("a", 2), ("b", 1), ("b", 2))
-    >>> names_from_classes(pairs, np.array([0, 1, 0, 1]))
+    >>> _names_from_classes(pairs, np.array([0, 1, 0, 1]))
     ('(a+b, 1)', '(a+b, 2)')
     """
     names = _names(classes, block_of, str)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain, count
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,11 +19,13 @@ from structent.structure import files
 from structent.structure.drawing import draw
 from structent.structure.labels import as_label, class_indices, unknown_label
 from structent.structure.partition import Partition
-from structent.structure.targets import Targets, encode_with_blocks
+from structent.structure.targets import LabelSets, label_sets_of
 
 if TYPE_CHECKING:
     from structent.structure.composed import ProductPartitions
     from structent.structure.samplers import PartitionSampler
+
+CLASS_LEVEL = "class"  # the level of the singletons
 
 
 @files.readable
@@ -74,7 +76,7 @@ class RandomPartition:
         aligned = tuple(partition.reordered(classes) for partition in given)
         if weights is None:
             weights = np.full(len(aligned), 1.0 / len(aligned))
-        level_of = default_levels(aligned) if levels is None else checked_levels(levels, aligned)
+        level_of = _default_levels(aligned) if levels is None else _checked_levels(levels, aligned)
         self._set(aligned, checked_weights(weights, len(aligned)), level_of)
 
     @classmethod
@@ -284,36 +286,31 @@ class RandomPartition:
 
     # Labels
 
-    @overload
-    def encode(
-        self, labels: ArrayLike | Sequence[Any], allow_blocks: Literal[False] = False
-    ) -> IndexArray: ...
+    def encode(self, labels: ArrayLike | Sequence[Any]) -> IndexArray:
+        """Return the index of each label among the classes, (n,).
 
-    @overload
-    def encode(self, labels: ArrayLike | Sequence[Any], allow_blocks: Literal[True]) -> Targets: ...
+        Examples
+        --------
+        >>> from structent import trivial
+        >>> trivial(["oak", "maple", "rose"]).encode(["rose", "oak"]).tolist()
+        [2, 0]
+        """
+        return class_indices(labels, self.classes)
 
-    def encode(
-        self, labels: ArrayLike | Sequence[Any], allow_blocks: bool = False
-    ) -> IndexArray | Targets:
-        """Return the index of each label among the classes.
+    def encode_with_blocks(self, labels: ArrayLike | Sequence[Any]) -> LabelSets:
+        """Return the code of each label, and the classes that each code stands for.
 
-        With ``allow_blocks`` a label may also be a block's name (``"tree"``, or
-        ``"superclass:trees"`` where levels share names) or a set of classes, and the result is
-        :class:`~structent.structure.targets.Targets`: the codes and the classes that each code
-        stands for.
+        A label is a class, the name of a block (``"tree"``, or ``"superclass:trees"`` where levels
+        share names) or a set of classes.
 
         Examples
         --------
         >>> from structent import hierarchy
         >>> plants = hierarchy({"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)})
-        >>> plants.encode(["rose", "oak"]).tolist()
-        [2, 0]
-        >>> plants.encode(["rose", "tree"], allow_blocks=True).classes_of_rows()
-        [('rose',), ('oak', 'maple')]
+        >>> plants.encode_with_blocks(["rose", "tree", {"oak", "rose"}]).classes_of_rows()
+        [('rose',), ('oak', 'maple'), ('oak', 'rose')]
         """
-        if allow_blocks:
-            return encode_with_blocks(labels, self.classes, self.levels)
-        return class_indices(labels, self.classes)
+        return label_sets_of(labels, self.classes, self.levels)
 
     # Files
 
@@ -347,9 +344,7 @@ class RandomPartition:
         weights, levels = (files.list_field(content, name) for name in ("weights", "levels"))
         return cls(partitions, weights, levels=levels)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the structure to a JSON file, all or not at all."""
-        files.save(path, self.to_json())
+    save = files.save_structure
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RandomPartition:
@@ -393,13 +388,30 @@ class RandomPartition:
         )
 
 
-def _in_proportion(weights: FloatArray, total: float) -> FloatArray:
-    ratios = weights if weights.sum() > 0 else np.ones_like(weights)
-    scaled: FloatArray = ratios * (total / ratios.sum())
-    return scaled
+def trivial(classes: Iterable[Any]) -> RandomPartition:
+    """Return the trivial random partition: the singletons, with probability one (Definition 11).
+
+    Every quantity on it is the ordinary one: its entropy is Shannon's, its loss cross-entropy.
+
+    Examples
+    --------
+    >>> trivial(["maple", "oak", "trout"]).singleton_weight
+    1.0
+    """
+    return RandomPartition([Partition.singletons(classes)])
 
 
-CLASS_LEVEL = "class"
+def with_singletons(
+    partitions: Sequence[Partition], singleton_weight: float, *, level: str
+) -> RandomPartition:
+    """Return equally probable partitions, one level together, and the singletons after them."""
+    singleton_weight = checked_fraction(singleton_weight, "singleton_weight")
+    share = (1.0 - singleton_weight) / len(partitions)
+    return RandomPartition(
+        [*partitions, Partition.singletons(partitions[0].classes)],
+        [share] * len(partitions) + [singleton_weight],
+        levels=[level] * len(partitions) + [CLASS_LEVEL],
+    )
 
 
 def class_level(taken: Collection[str]) -> str:
@@ -423,7 +435,13 @@ def free_name(name: str, taken: Collection[str]) -> str:
     return next(free for free in chain([name], numbered) if free not in taken)
 
 
-def default_levels(partitions: tuple[Partition, ...]) -> tuple[str, ...]:
+def _in_proportion(weights: FloatArray, total: float) -> FloatArray:
+    ratios = weights if weights.sum() > 0 else np.ones_like(weights)
+    scaled: FloatArray = ratios * (total / ratios.sum())
+    return scaled
+
+
+def _default_levels(partitions: tuple[Partition, ...]) -> tuple[str, ...]:
     """Make each partition a level of its own, and the singletons the level of the classes."""
     by_coarseness = sorted(range(len(partitions)), key=lambda t: partitions[t].n_blocks)
     level_of = [CLASS_LEVEL] * len(partitions)
@@ -433,7 +451,7 @@ def default_levels(partitions: tuple[Partition, ...]) -> tuple[str, ...]:
     return tuple(level_of)
 
 
-def checked_levels(levels: Sequence[str], partitions: tuple[Partition, ...]) -> tuple[str, ...]:
+def _checked_levels(levels: Sequence[str], partitions: tuple[Partition, ...]) -> tuple[str, ...]:
     """Return the name of each partition's level, if names are unique within a level."""
     named = not isinstance(levels, str) and all(isinstance(level, str) for level in levels)
     if not named or len(levels) != len(partitions):

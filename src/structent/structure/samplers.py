@@ -1,4 +1,4 @@
-"""What a sampler is: whatever gives a random partition for each iteration."""
+"""Samplers: a random partition for each iteration, always the same or drawn from a graph."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ from structent.structure.graph import LabelGraph
 from structent.structure.partition import Partition
 from structent.structure.random_partition import CLASS_LEVEL, RandomPartition
 from structent.structure.spanning_tree import sample_connected_blocks
+
+if TYPE_CHECKING:
+    from structent.structure.composed import ProductPartitions
+
+_MOST = 2**63 - 1  # what a signed 64-bit counter holds, in every framework
 
 
 @runtime_checkable
@@ -38,15 +43,18 @@ class PartitionSampler(Protocol):
 Structure: TypeAlias = RandomPartition | PartitionSampler
 
 
-def checked_structure(structure: Any, taker: str) -> Structure:
-    """Return a random partition or a sampler, or say that nothing else is taken."""
+def checked_structure(structure: Any, name: str = "structure") -> Structure:
+    """Return a random partition or a sampler, or say how to make one."""
     if not isinstance(structure, RandomPartition | PartitionSampler):
-        raise StructureError(f"{taker} takes a RandomPartition or a sampler, got {structure!r}")
+        raise StructureError(
+            f"{name} must be a RandomPartition or a sampler, got {type(structure).__name__}; "
+            "hierarchy(), circular() and ordinal() make one"
+        )
     return structure
 
 
 def checked_fixed(structure: Any, name: str = "structure") -> RandomPartition:
-    """Return a random partition, or say how to come by one."""
+    """Return a random partition, or say how to make one of a partition or a sampler."""
     if isinstance(structure, RandomPartition):
         return structure
     raise StructureError(
@@ -65,12 +73,6 @@ def seeds_of(structure: Structure) -> frozenset[int]:
     """Return the seeds that the draws of a structure come from; none where nothing is drawn."""
     seeds: frozenset[int] = getattr(structure, "seeds", frozenset())
     return seeds
-
-
-if TYPE_CHECKING:
-    from structent.structure.composed import ProductPartitions
-
-_MOST = 2**63 - 1  # what a signed 64-bit counter holds, in every framework
 
 
 def product_with(sampler: Structure, other: Structure) -> ProductPartitions:
@@ -141,6 +143,13 @@ class FixedStructure:
     def from_json(cls, text: str) -> FixedStructure:
         """Return the sampler that :meth:`to_json` wrote."""
         return cls(files.from_part(files.field(files.from_json(text, cls.KIND), "structure")))
+
+    save = files.save_structure
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> FixedStructure:
+        """Return the sampler of a JSON file."""
+        return cls.from_json(files.load(path))
 
 
 @files.readable
@@ -266,9 +275,7 @@ class SpanningTreePartitions:
             files.field(content, "seed"),
         )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the sampler to a JSON file, all or not at all."""
-        files.save(path, self.to_json())
+    save = files.save_structure
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SpanningTreePartitions:

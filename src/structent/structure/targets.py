@@ -1,8 +1,8 @@
-"""Targets of any granularity: a row may be labelled by a class, a block, or a set of classes."""
+"""Labels of any granularity: a class, the name of a block, or a set of classes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,13 +21,13 @@ from structent.structure.partition import Partition
 
 
 @dataclass(frozen=True)
-class Targets:
+class LabelSets:
     """The code of each row, and the classes that each code stands for.
 
     Attributes
     ----------
     codes
-        One code a row, (n,). The classes come first, ``0 .. n_classes - 1``, then the blocks of
+        One code per row, (n,). The classes come first, ``0 .. n_classes - 1``, then the blocks of
         the structure, then the other sets of classes that were given.
     sets
         For each code the indices of its classes.
@@ -39,21 +39,28 @@ class Targets:
     sets: tuple[tuple[int, ...], ...]
     classes: tuple[Label, ...]
 
+    @classmethod
+    def of_sets(cls, coarse_sets: Iterable[Sequence[int]], classes: tuple[Label, ...]) -> LabelSets:
+        """Return the codes of sets of classes, given by their indices, without any rows."""
+        of_classes = ((index,) for index in range(len(classes)))
+        sets = (*of_classes, *map(tuple, coarse_sets))
+        return cls(np.empty(0, dtype=np.int64), sets, classes)
+
     @property
     def coarse_sets(self) -> tuple[tuple[int, ...], ...]:
-        """The sets of the codes that are no class: code ``len(classes) + s`` means set s."""
+        """The sets of the codes that are not a class: code ``len(classes) + s`` means set s."""
         return self.sets[len(self.classes) :]
 
     def classes_of_rows(self) -> list[tuple[Label, ...]]:
-        """Return for each row the classes that its target allows."""
+        """Return for each row the classes that its label allows."""
         return [tuple(self.classes[index] for index in self.sets[code]) for code in self.codes]
 
 
-def encode_with_blocks(
+def label_sets_of(
     labels: ArrayLike | Sequence[Any],
     classes: tuple[Label, ...],
     levels: Mapping[str, tuple[Partition, ...]],
-) -> Targets:
+) -> LabelSets:
     """Return the codes of labels that are classes, names of blocks, or sets of classes.
 
     A name that is both a class and a block means the class; ``"level:name"`` always means the
@@ -78,22 +85,22 @@ def encode_with_blocks(
         if value not in code_of:
             code_of[value] = sets[_only_meaning(value, meanings, classes)]
         codes.append(code_of[value])
-    return Targets(np.array(codes, dtype=np.int64), tuple(sets), classes)
+    return LabelSets(np.array(codes, dtype=np.int64), tuple(sets), classes)
 
 
-def checked_targets(targets: Any, classes: tuple[Label, ...]) -> Targets:
-    """Return the targets if they are those of a structure with these classes, in this order."""
-    if not isinstance(targets, Targets):
+def checked_label_sets(label_sets: Any, classes: tuple[Label, ...]) -> LabelSets:
+    """Return the label sets if they were made by a structure with these classes, in this order."""
+    if not isinstance(label_sets, LabelSets):
         raise LabelError(
-            f"targets must be what structure.encode(labels, allow_blocks=True) gives, got "
-            f"{type(targets).__name__}"
+            f"label_sets must be what structure.encode_with_blocks(labels) gives, got "
+            f"{type(label_sets).__name__}"
         )
-    if targets.classes != classes:
+    if label_sets.classes != classes:
         raise LabelError(
-            f"targets must have the {len(classes)} classes of the structure in their order, got "
-            f"{len(targets.classes)} classes; encode the labels with this structure"
+            f"label_sets must have the {len(classes)} classes of the structure in their order, "
+            f"got {len(label_sets.classes)} classes; encode the labels with this structure"
         )
-    return targets
+    return label_sets
 
 
 def _block_meanings(

@@ -8,12 +8,12 @@ from structent.studies.compare import compare  # noqa: E402  after the advice
 from structent.studies.comparison import Comparison  # noqa: E402
 from structent.studies.learn import (  # noqa: E402
     LearnedStructure,
+    StructureLearner,
     learn_structure,
     out_of_fold_confusion,
 )
-from structent.studies.learner import StructureLearner  # noqa: E402
-from structent.studies.significance import StructureTest  # noqa: E402
-from structent.studies.test import PartitionGain, partition_gains, structure_test  # noqa: E402
+from structent.studies.significance import PartitionGain, StructureTest  # noqa: E402
+from structent.studies.test import partition_gains, structure_test  # noqa: E402
 
 __all__ = [
     "Comparison",

@@ -1,28 +1,31 @@
-"""The comparison itself: repeated cross-validation of three arms, within the time allowed."""
+"""The comparison itself: repeated cross-validation of three arms, within the time allowed.
+
+:func:`compare` plans what fits into the time, deals the rows out to folds, scores the arms of every
+fold (:mod:`structent.studies.arms`), and draws the conclusion
+(:mod:`structent.studies.comparison`).
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
-from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
 
 from structent._checks import checked_integer
 from structent._threads import checked_n_jobs
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
-from structent.estimators.boosting import StructuredBoostingClassifier
-from structent.estimators.classes import Classes, Structure, checked_labels, checked_structure
+from structent.estimators.classes import Classes
 from structent.structure import trivial
-from structent.structure.labels import class_indices
-from structent.studies.arms import Asked, Contest, FoldScores, Rows, Scored, run_fold, structure_of
+from structent.structure.samplers import Structure
+from structent.studies.arms import Asked, Contest, Fold, FoldScores, Scored, run_fold, structure_of
 from structent.studies.comparison import (
     METRICS,
+    ArmName,
     ArmScores,
     Comparison,
     LearningCurve,
@@ -31,39 +34,48 @@ from structent.studies.comparison import (
     paired_difference,
     verdict,
 )
+from structent.studies.fitting import (
+    Rows,
+    asked_structure,
+    checked_folds,
+    checked_rows,
+    default_booster,
+    drawn_seed,
+    in_parallel,
+    seeded,
+    structure_parameter,
+)
 from structent.studies.learn import LearnedStructure
-from structent.studies.progress import OnProgress
+from structent.studies.progress import OnProgress, telling
 
 SINGLETON_WEIGHTS = (0.1, 0.4, 0.7)
+FEWEST_FOLDS = 3
+FEWEST_ROWS = 1000
+_DECIDING = ("log loss", "accuracy")
 _PROBED_ROWS = 4000
 _PLANNED = 0.7  # of the budget: a probe is a rough guess
 _LEARNED = (
-    "the structure is learned anew from the training rows of every fold; that which is shown is "
+    "the structure is learned again from the training rows of every fold; the one that is shown is "
     "learned from all rows"
 )
 
 
 def compare(  # noqa: PLR0913  a question has many sides
-    features: Any,
-    labels: Any,
-    structure: Asked,
+    X: Any,
+    y: Any,
+    structure: Asked | str,
     *,
+    estimator: Any = None,
     groups: Any = None,
-    data: str = "table",
-    target: str = "label",
-    group: str | None = None,
-    feature_names: tuple[str, ...] | None = None,
-    notes: tuple[str, ...] = (),
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    progress: bool | OnProgress = False,
     metric: str = "log loss",
     n_folds: int = 5,
     n_repeats: int = 2,
     n_copies: int = 2,
     budget: float = 600.0,
     learning_curve: bool = False,
-    estimator: Any = None,
-    seed: int = 0,
-    n_jobs: int | None = None,
-    on_progress: OnProgress = lambda _what, _done, _total: None,
     allow_blocks: bool = False,
 ) -> Comparison:
     """Return whether knowing the structure helps, and how sure that is.
@@ -71,38 +83,41 @@ def compare(  # noqa: PLR0913  a question has many sides
     Models without structure, with it, and with scrambled copies of it are trained on the same folds
     of repeated cross-validation. In every fold validation rows choose the weight of the singletons,
     "no structure" among the candidates, for the structure and for its copies alike. The verdict
-    says that the structure helps only if it beats both: a copy that helps as much shows that the
-    gain is that of any penalty.
+    says that the structure helps only if it beats both: where a copy helps as much, the gain is
+    just regularisation.
 
     Parameters
     ----------
-    features, labels
+    X, y
         A table or array, (n, columns), and the label of each row, (n,).
     structure
-        A random partition, spanning-tree partitions, or a
+        A random partition, spanning-tree partitions, a short form of the command line
+        ("circular:width=3", "ordinal"), which is built from the labels, or a
         :class:`~structent.studies.LearnedStructure`, which is learned in every fold from its
-        training rows alone; scrambled copies are those of the structure learned there.
+        training rows alone; scrambled copies are then copies of the structure learned there.
+    estimator
+        The classifier: :class:`StructuredBoostingClassifier` with a learning rate of 0.1 if None,
+        or one like it, whose ``fit`` takes an ``eval_set`` and keeps ``validation_log_loss_``.
     groups
         Rows of one group share a fold, (n,), where rows belong together.
-    data, target, group, feature_names, notes
-        What to call things in a report.
+    random_state
+        Seeds all that is drawn, and the estimator where its own ``random_state`` is None. If None,
+        a seed is drawn; the comparison has it as ``seed``.
+    n_jobs
+        How many folds to run at a time, in threads; all processors if None or -1.
+    progress
+        Whether to show a progress bar, or a function that is called with what is being done, how
+        much is done, and how much there is.
     metric
         What decides: "log loss" or "accuracy".
     n_folds, n_repeats, n_copies
-        Folds of the cross-validation, its repeats, and scrambled copies in each fold.
+        Folds of the cross-validation, its repeats with other folds, and scrambled copies in each
+        fold.
     budget
-        The seconds it may take. A probe is timed first; repeats, copies, candidates, folds and at
-        last rows are left out as need be, and the plan says so.
+        The seconds it may take. A probe is timed first; where time is short, repeats, copies,
+        candidates, folds and finally rows are left out, and the plan says so.
     learning_curve
         Whether to train on smaller parts of the rows, too.
-    estimator
-        The classifier, :class:`StructuredBoostingClassifier` with a learning rate of 0.1 if None.
-    seed
-        Seeds all that is drawn.
-    n_jobs
-        How many folds to run at a time, all processors if None.
-    on_progress
-        Called with what is being done, how much is done, and how much there is.
     allow_blocks
         Whether labels may also be names of blocks, or sets of classes. Rows of such labels are
         trained on in every arm, without structure by the probability of their set, and judged at
@@ -113,53 +128,33 @@ def compare(  # noqa: PLR0913  a question has many sides
     --------
     >>> from structent import circular
     >>> rng = np.random.default_rng(0)
-    >>> labels = rng.integers(6, size=300)
-    >>> angle = 2 * np.pi * labels / 6 + rng.normal(scale=0.8, size=300)
-    >>> features = np.column_stack([np.cos(angle), np.sin(angle)])
-    >>> found = compare(features, labels, circular(range(6)), n_repeats=1, n_copies=1)
+    >>> y = rng.integers(6, size=300)
+    >>> angle = 2 * np.pi * y / 6 + rng.normal(scale=0.8, size=300)
+    >>> X = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> found = compare(X, y, circular(range(6)), n_repeats=1, n_copies=1, random_state=0)
     >>> found.verdict.finding in ("helps", "regularisation", "no evidence")
     True
     """
     start = time.perf_counter()
-    until_learned, n_learning, told = _until_learned(structure, labels)
-    rows = checked_rows(features, labels, groups, until_learned, allow_blocks=allow_blocks)
-    if metric not in ("log loss", "accuracy"):
+    if metric not in _DECIDING:
         raise StructentError(f"metric must be 'log loss' or 'accuracy', got {metric!r}")
-    workers = checked_n_jobs(n_jobs)
-    checked_integer(n_folds, "n_folds", at_least=FEWEST_FOLDS, at_most=len(rows.labels))
-    checked_integer(n_repeats, "n_repeats", at_least=1, at_most=1000)
-    checked_integer(n_copies, "n_copies", at_least=1, at_most=1000)
-    checked_integer(seed, "seed", at_least=0, at_most=2**32 - 1)
+    seed, workers = drawn_seed(random_state), checked_n_jobs(n_jobs)
+    model = _checked_estimator(estimator, seed, allow_blocks=allow_blocks)
+    asked, given = _checked_question(structure, y, allow_blocks=allow_blocks)
+    rows = checked_rows(X, y, given, estimator=model, groups=groups, allow_blocks=allow_blocks)
+    n_learning = asked.n_folds if isinstance(asked, LearnedStructure) else 0
+    whole = _checked_plan(n_folds, n_repeats, n_copies, n_learning, rows)
     _check_budget(budget)
-    if estimator is None:
-        estimator = StructuredBoostingClassifier(learning_rate=0.1, random_state=seed, n_jobs=1)
-    if allow_blocks:
-        estimator = clone(estimator).set_params(allow_blocks=True)
-    plan = Plan(n_folds, n_repeats, n_copies, SINGLETON_WEIGHTS, (), n_learning)
-    on_progress("a timed probe", 0, 1)
-    plan, n_used = _affordable_plan(plan, rows, until_learned, estimator, budget, workers, seed)
-    used = rows.take(drawn_rows(len(rows.labels), n_used, seed))
-    folds = list(_folds(used, plan, seed))
-    done: list[FoldScores] = []
-    on_progress("folds", 0, len(folds))
-    for fold in _in_parallel(used, structure, estimator, plan, folds, workers):
-        done.append(fold)
-        on_progress("folds", len(done), len(folds))
-        is_late = time.perf_counter() - start > budget
-        if is_late and len(done) >= plan.n_folds and len(done) % plan.n_folds == 0:
-            break
-    if len(done) < len(folds):
-        cut = f"{len(done)} folds of the {len(folds)} planned, for time was up"
-        plan = replace(plan, cuts=(*plan.cuts, cut))
-    curve = None
-    if learning_curve:
-        curve = measured_curve(used, structure, estimator, plan, seed, on_progress)
-    names = feature_names or tuple(map(str, getattr(features, "columns", range(_width(features)))))
-    classes, rng = np.unique(used.kinds), np.random.RandomState(seed)
-    shown = structure_of(structure, estimator, used, classes, rng)
-    notes = (*notes, *_coarse_rows(used, shown), *told)
-    task = described(rows, used, shown, plan, (data, target, group), names, notes)
-    return concluded(task, plan, shown, done, used, metric, seed, start, curve)
+    with telling(progress) as tell:
+        tell("a timed probe", 0, 1)
+        plan, n_used = _affordable_plan(whole, rows, given, model, budget, workers, seed)
+        used = rows.take(drawn_rows(len(rows), n_used, seed))
+        done = _scored_folds(used, asked, model, plan, seed, workers, start + budget, tell)
+        plan = _with_repeats(plan, len(done) // plan.n_folds)
+        curve = _measured_curve(used, asked, model, plan, seed, tell) if learning_curve else None
+    shown = structure_of(asked, model, used, used, np.random.RandomState(seed))
+    task = _described(X, rows, used, shown, plan)
+    return _concluded(task, plan, shown, done, used, metric, seed, start, curve)
 
 
 def drawn_rows(n_rows: int, n_used: int, seed: int) -> IndexArray:
@@ -169,73 +164,66 @@ def drawn_rows(n_rows: int, n_used: int, seed: int) -> IndexArray:
     return np.sort(np.random.default_rng(seed).permutation(n_rows)[:n_used])
 
 
+def _checked_estimator(estimator: Any, seed: int, *, allow_blocks: bool) -> Any:
+    """Return the seeded estimator, one that is told its validation rows."""
+    if estimator is None:
+        estimator = default_booster()
+    structure_parameter(estimator)
+    if not has_fit_parameter(estimator, "eval_set"):
+        raise StructentError(
+            "a comparison needs an estimator whose fit takes an eval_set and keeps "
+            "validation_log_loss_, as StructuredBoostingClassifier does, got "
+            f"{type(estimator).__name__}; structure_test takes others"
+        )
+    model = seeded(estimator, seed)
+    return model.set_params(allow_blocks=True) if allow_blocks else model
+
+
+def _checked_question(
+    structure: Any, y: Any, *, allow_blocks: bool
+) -> tuple[Asked, Structure | None]:
+    """Return what is asked about, and the structure that is given: None if it is to be learned."""
+    if not isinstance(structure, LearnedStructure):
+        asked = asked_structure(structure, y, allow_blocks=allow_blocks)
+        return asked, asked
+    if allow_blocks:
+        raise StructentError(
+            "allow_blocks=True needs a structure that says what a block is, got one that is to be "
+            "learned"
+        )
+    return structure, None
+
+
+def _checked_plan(n_folds: int, n_repeats: int, n_copies: int, n_learning: int, rows: Rows) -> Plan:
+    checked_folds(n_folds, rows, at_least=FEWEST_FOLDS)
+    checked_integer(n_repeats, "n_repeats", at_least=1, at_most=1000)
+    checked_integer(n_copies, "n_copies", at_least=1, at_most=1000)
+    return Plan(n_folds, n_repeats, n_copies, SINGLETON_WEIGHTS, (), n_learning)
+
+
 def _check_budget(budget: float) -> None:
     is_number = isinstance(budget, int | float | np.number) and not isinstance(budget, bool)
-    if not is_number or not budget > 0:  # nor is NaN
+    if not is_number or not budget > 0:  # NaN is not above 0 either
         raise StructentError(f"budget must be a number of seconds above 0, got {budget!r}")
 
 
-def _until_learned(structure: Asked, labels: Any) -> tuple[Structure, int, tuple[str, ...]]:
-    """Return what stands in for a structure, how many more fits it takes a fold, and notes on it.
-
-    A structure that is given stands for itself.
-    """
-    if isinstance(structure, LearnedStructure):
-        return trivial(np.unique(checked_labels(labels)).tolist()), structure.cv, (_LEARNED,)
-    return structure, 0, ()
-
-
-def _coarse_rows(rows: Rows, structure: Structure) -> tuple[str, ...]:
-    n_coarse = int((~known_classes(rows, structure)[0]).sum())
-    count = "1 row is" if n_coarse == 1 else f"{n_coarse:,} rows are"
-    note = (
-        f"{count} known by a block or a set of classes alone: trained on by all models, and judged "
-        "only at the levels where a block holds all that they may be"
-    )
-    return (note,) if n_coarse else ()
-
-
-def checked_rows(
-    features: Any, labels: Any, groups: Any, structure: Structure, *, allow_blocks: bool = False
-) -> Rows:
-    """Return rows whose labels are all in a structure that can be scrambled."""
-    checked_structure(structure)
-    if not hasattr(structure, "scramble"):
-        raise StructentError(
-            "a comparison needs a structure that can be scrambled, as a RandomPartition and the "
-            f"samplers of structent can, got {type(structure).__name__}"
-        )
-    as_array = checked_labels(labels, structure, allow_blocks=allow_blocks)
-    codes = None
-    if allow_blocks:
-        classes = Classes.of_mixed(structure, as_array)
-        codes = classes.encode(as_array)
-        as_array = classes.meanings(codes)  # a scrambled copy has other blocks of the same name
-    else:
-        Classes.of_structure(structure).encode(as_array)
-    grouped = None if groups is None else np.asarray(groups)
-    if grouped is not None and len(grouped) != len(as_array):
-        raise StructentError(
-            f"groups must have one entry for each of the {len(as_array)} rows, got {len(grouped)}"
-        )
-    return Rows(features, as_array, grouped, codes)
-
-
 def _affordable_plan(
-    plan: Plan, rows: Rows, structure: Structure, estimator: Any, budget: float, workers: int,
-    seed: int,
+    plan: Plan, rows: Rows, structure: Structure | None, estimator: Any, budget: float,
+    workers: int, seed: int,
 ) -> tuple[Plan, int]:  # fmt: skip
-    n_probed = min(len(rows.labels), _PROBED_ROWS)
-    probe = rows.take(drawn_rows(len(rows.labels), n_probed, seed))
+    """Return the plan that fits into the budget, and how many rows it uses, by a timed probe."""
+    n_probed = min(len(rows), _PROBED_ROWS)
+    probe = rows.take(drawn_rows(len(rows), n_probed, seed))
     rng = np.random.RandomState(seed)
     fold_of = probe.folds(plan.n_folds, rng)
+    until_learned = trivial(rows.coded.classes) if structure is None else structure
     start = time.perf_counter()
-    contest = Contest.of(estimator, structure, probe, fold_of, 0, rng)
+    contest = Contest.of(estimator, until_learned, probe, fold_of, 0, rng)
     contest.scored(contest.without_structure())
     seconds = time.perf_counter() - start
     return affordable(
         plan,
-        len(rows.labels),
+        len(rows),
         max(_PLANNED * budget - seconds, 0.0),
         probed_rows=n_probed,
         probed_seconds=seconds,
@@ -243,115 +231,10 @@ def _affordable_plan(
     )
 
 
-def _folds(rows: Rows, plan: Plan, seed: int) -> Iterator[tuple[IndexArray, int, int]]:
-    for repeat in range(plan.n_repeats):
-        fold_of = rows.folds(plan.n_folds, np.random.RandomState((seed, repeat)))
-        for fold in range(plan.n_folds):
-            _check_that_classes_are_known(rows, fold_of == fold)
-            yield fold_of, fold, repeat
-
-
-def _check_that_classes_are_known(rows: Rows, is_test: NDArray[np.bool_]) -> None:
-    if rows.codes is None:
-        return
-    coarse = {frozenset} == {type(label) for label in rows.labels[is_test]}
-    if coarse:
-        raise StructentError(
-            "every fold must have a row that is known by its class, got one where all are known by "
-            "blocks or sets of classes; a structure is judged on classes"
-        )
-
-
-def _in_parallel(
-    rows: Rows, structure: Asked, estimator: Any, plan: Plan,
-    folds: list[tuple[IndexArray, int, int]], workers: int,
-) -> Iterator[FoldScores]:  # fmt: skip
-    # Threads, not processes: XGBoost and the kernel release the interpreter's lock.
-    run = Parallel(n_jobs=workers, backend="threading", return_as="generator")
-    yield from run(
-        delayed(run_fold)(rows, structure, estimator, plan, fold_of, fold, repeat)
-        for fold_of, fold, repeat in folds
-    )
-
-
-def _width(features: Any) -> int:
-    return int(np.shape(features)[1])
-
-
-def described(
-    rows: Rows, used: Rows, structure: Structure, plan: Plan,
-    names: tuple[str, str, str | None], features: tuple[str, ...], notes: tuple[str, ...],
-) -> Task:  # fmt: skip
-    """Return what was compared: names of data, target and group, features, classes and notes."""
-    counts = np.bincount(known_classes(used, structure)[1], minlength=len(structure.classes))
-    rare = tuple(
-        label
-        for label, count in zip(structure.classes, counts.tolist(), strict=True)
-        if 0 < count < plan.n_folds
-    )
-    data, target, group = names
-    return Task(
-        data, target, group, features, len(rows.labels), len(used.labels), structure.classes,
-        tuple(counts.tolist()), rare, notes,
-    )  # fmt: skip
-
-
-def concluded(  # noqa: PLR0913, PLR0917  all that was found
-    task: Task, plan: Plan, structure: Structure, done: list[FoldScores], used: Rows, metric: str,
-    seed: int, start: float, curve: LearningCurve | None,
-) -> Comparison:  # fmt: skip
-    """Return all that was found in the folds that were done."""
-    scores = {
-        "none": _arm([[fold.none] for fold in done]),
-        "structure": _arm([[fold.structure] for fold in done]),
-        "scrambled": _arm([fold.copies for fold in done]),
-    }
-    losses = {arm: _class_losses(scored, metric) for arm, scored in scores.items()}
-    against_none = paired_difference(losses["structure"] - losses["none"], plan.n_folds)
-    against_scrambled = paired_difference(losses["structure"] - losses["scrambled"], plan.n_folds)
-    has_class, labels = known_classes(used, structure)
-    proba = {
-        arm: np.zeros((len(used.labels), len(structure.classes))) for arm in ("none", "structure")
-    }
-    for fold in done[: plan.n_folds]:  # every row once
-        proba["none"][fold.test] = fold.none.proba
-        proba["structure"][fold.test] = fold.structure.proba
-    return Comparison(
-        task, plan, structure, done[0].none.levels, scores,
-        np.array([fold.structure.singleton_weight for fold in done]),
-        against_none, against_scrambled, verdict(against_none, against_scrambled, metric),
-        labels, {arm: table[has_class] for arm, table in proba.items()},
-        time.perf_counter() - start, seed, curve, metric,
-    )  # fmt: skip
-
-
-def known_classes(rows: Rows, structure: Structure) -> tuple[NDArray[np.bool_], IndexArray]:
-    """Return which rows are known by their class, and the class of each of these."""
-    n_classes, codes = len(structure.classes), rows.codes
-    if codes is None:
-        codes = class_indices(rows.labels, structure.classes)
-    has_class = codes < n_classes
-    return has_class, codes[has_class]
-
-
-def _arm(folds: list[list[Scored]]) -> ArmScores:
-    by_level = [np.mean([scored.by_level for scored in fold], axis=0) for fold in folds]
-    severity = [np.mean([scored.severity for scored in fold]) for fold in folds]
-    return ArmScores(np.array(by_level), np.array(severity))
-
-
-def _class_losses(scores: ArmScores, metric: str) -> FloatArray:
-    """Return what is better when it is lower, of the classes, (folds,)."""
-    values: FloatArray = scores.by_level[:, -1, METRICS.index(metric)]
-    return -values if metric == "accuracy" else values
-
-
 # A model with a structure takes more rounds than one without: measured on the weather data.
 _LONGER = 1.4
 # Time grows a little faster than the rows: more of them want more rounds, too.
 _GROWTH = 1.2
-FEWEST_FOLDS = 3
-FEWEST_ROWS = 1000
 
 
 def seconds_needed(plan: Plan, seconds_a_fit: float, n_jobs: int) -> float:
@@ -363,7 +246,7 @@ def seconds_needed(plan: Plan, seconds_a_fit: float, n_jobs: int) -> float:
 
 
 def seconds_of_rows(n_rows: int, *, probed_rows: int, probed_seconds: float) -> float:
-    """Return how long a fit takes on so many rows, given how long it took on fewer."""
+    """Return how long a fit takes on a number of rows, given how long it took on fewer."""
     return float(probed_seconds * (n_rows / probed_rows) ** _GROWTH)
 
 
@@ -401,10 +284,10 @@ def affordable(
 
 
 def _shorter(plan: Plan) -> list[Callable[[Plan], Plan]]:
-    """Return the steps by which a plan gets shorter, those that change it."""
+    """Return the steps that shorten a plan, in their order."""
     steps: list[Callable[[Plan], Plan]] = []
     if plan.n_repeats > 1:
-        cut = f"1 repeat of the cross-validation instead of {plan.n_repeats}"
+        cut = f"{_repeats(1)} instead of {plan.n_repeats}"
         steps.append(lambda p: _with_cut(replace(p, n_repeats=1), cut))
     if plan.n_copies > 1:
         copies = f"1 scrambled copy in each fold instead of {plan.n_copies}"
@@ -426,19 +309,63 @@ def _with_cut(plan: Plan, cut: str) -> Plan:
     return replace(plan, cuts=(*plan.cuts, cut))
 
 
+def _repeats(n_repeats: int) -> str:
+    return f"{n_repeats} repeat{'s' * (n_repeats > 1)} of the cross-validation"
+
+
+def _scored_folds(
+    rows: Rows, asked: Asked, estimator: Any, plan: Plan, seed: int, workers: int, end: float,
+    tell: OnProgress,
+) -> list[FoldScores]:  # fmt: skip
+    """Return the scores of all folds of the repeats that begin before the end of the time."""
+    is_late: dict[int, bool] = {}
+
+    def scored(fold: Fold) -> FoldScores | None:
+        late = fold.repeat > 0 and time.perf_counter() > end
+        if is_late.setdefault(fold.repeat, late):  # its first fold decides for the whole repeat
+            return None
+        return run_fold(estimator, asked, rows, plan, fold, seed)
+
+    jobs = [(fold,) for fold in _folds(rows, plan, seed)]
+    found = in_parallel(scored, jobs, workers, "folds", tell)
+    return [fold for fold in found if fold is not None]
+
+
+def _folds(rows: Rows, plan: Plan, seed: int) -> list[Fold]:
+    """Return the folds of every repeat."""
+    found = []
+    for repeat in range(plan.n_repeats):
+        fold_of = rows.folds(plan.n_folds, np.random.RandomState((seed, repeat)))
+        for fold in range(plan.n_folds):
+            if not rows.has_class[fold_of == fold].any():  # only where blocks are allowed
+                raise StructentError(
+                    "every fold must have a row that is known by its class, got one where all are "
+                    "known by blocks or sets of classes; a structure is judged on classes"
+                )
+            found.append(Fold(fold_of, fold, repeat))
+    return found
+
+
+def _with_repeats(plan: Plan, n_repeats: int) -> Plan:
+    """Return the plan as it was carried out."""
+    if n_repeats == plan.n_repeats:
+        return plan
+    cut = f"{_repeats(n_repeats)} instead of {plan.n_repeats}, because the time was up"
+    return _with_cut(replace(plan, n_repeats=n_repeats), cut)
+
+
 _PARTS = (0.125, 0.25, 0.5, 1.0)
 
 
-def measured_curve(
-    rows: Rows, asked: Asked, estimator: Any, plan: Plan, seed: int, on_progress: OnProgress
+def _measured_curve(
+    rows: Rows, asked: Asked, estimator: Any, plan: Plan, seed: int, tell: OnProgress
 ) -> LearningCurve:
     """Return the losses on the folds of the first repeat, trained on parts of their rows."""
-    n_rows = len(rows.labels)
-    sizes = tuple(int(part * n_rows * (1 - 1 / plan.n_folds)) for part in _PARTS)
+    sizes = tuple(int(part * len(rows) * (1 - 1 / plan.n_folds)) for part in _PARTS)
     fold_of = rows.folds(plan.n_folds, np.random.RandomState((seed, 0)))
     table = np.empty((2, len(sizes), plan.n_folds))
     for place, size in enumerate(sizes):
-        on_progress("learning curve", place, len(sizes))
+        tell("learning curve", place, len(sizes))
         for fold in range(plan.n_folds):
             rng = np.random.RandomState((seed, place, fold))
             rest, test = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
@@ -449,5 +376,79 @@ def measured_curve(
             best = contest.best_of(plain, contest.structure, plan.singleton_weights)
             for arm, model in enumerate((plain, best)):
                 table[arm, place, fold] = contest.scored(model).by_level[-1, 0]
-    on_progress("learning curve", len(sizes), len(sizes))
+    tell("learning curve", len(sizes), len(sizes))
     return LearningCurve(sizes, *table)
+
+
+def _described(X: Any, rows: Rows, used: Rows, structure: Structure, plan: Plan) -> Task:
+    """Return what was compared."""
+    counts = np.bincount(_known_classes(used, structure), minlength=len(structure.classes))
+    rare = tuple(
+        label
+        for label, count in zip(structure.classes, counts.tolist(), strict=True)
+        if 0 < count < plan.n_folds
+    )
+    return Task(
+        tuple(map(str, getattr(X, "columns", range(np.shape(X)[1])))),
+        len(rows),
+        len(used),
+        structure.classes,
+        tuple(counts.tolist()),
+        rare,
+        (*_coarse_rows(used), *((_LEARNED,) if plan.n_learning else ())),
+    )
+
+
+def _coarse_rows(rows: Rows) -> tuple[str, ...]:
+    n_coarse = int((~rows.has_class).sum())
+    count = "1 row is" if n_coarse == 1 else f"{n_coarse:,} rows are"
+    note = (
+        f"{count} known by a block or a set of classes alone: trained on by all models, and judged "
+        "only at the levels where a block holds all that they may be"
+    )
+    return (note,) if n_coarse else ()
+
+
+def _known_classes(rows: Rows, structure: Structure) -> IndexArray:
+    """Return the class of each row that is known by its class, as a place in the structure."""
+    known = rows.coded[rows.has_class]
+    return Classes.of_structure(structure).encode(replace(known, sets=()))
+
+
+def _concluded(  # noqa: PLR0913, PLR0917  all that was found
+    task: Task, plan: Plan, structure: Structure, done: list[FoldScores], used: Rows, metric: str,
+    seed: int, start: float, curve: LearningCurve | None,
+) -> Comparison:  # fmt: skip
+    """Return all that was found in the folds that were done."""
+    scores: dict[ArmName, ArmScores] = {
+        "none": _arm([[fold.none] for fold in done]),
+        "structure": _arm([[fold.structure] for fold in done]),
+        "scrambled": _arm([fold.copies for fold in done]),
+    }
+    losses = {arm: _class_losses(scored, metric) for arm, scored in scores.items()}
+    against_none = paired_difference(losses["structure"] - losses["none"], plan.n_folds)
+    against_scrambled = paired_difference(losses["structure"] - losses["scrambled"], plan.n_folds)
+    none, with_structure = np.zeros((2, len(used), len(structure.classes)))
+    for fold in done[: plan.n_folds]:  # every row once
+        none[fold.test] = fold.none.proba
+        with_structure[fold.test] = fold.structure.proba
+    return Comparison(
+        task, plan, structure, done[0].none.levels, scores,
+        np.array([fold.structure.singleton_weight for fold in done]),
+        against_none, against_scrambled, verdict(against_none, against_scrambled, metric),
+        _known_classes(used, structure),
+        {"none": none[used.has_class], "structure": with_structure[used.has_class]},
+        time.perf_counter() - start, seed, curve, metric,
+    )  # fmt: skip
+
+
+def _arm(folds: list[list[Scored]]) -> ArmScores:
+    by_level = [np.mean([scored.by_level for scored in fold], axis=0) for fold in folds]
+    severity = [np.mean([scored.severity for scored in fold]) for fold in folds]
+    return ArmScores(np.array(by_level), np.array(severity))
+
+
+def _class_losses(scores: ArmScores, metric: str) -> FloatArray:
+    """Return what is better when it is lower, of the classes, (folds,)."""
+    values: FloatArray = scores.by_level[:, -1, METRICS.index(metric)]
+    return -values if metric == "accuracy" else values

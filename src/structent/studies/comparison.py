@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -9,16 +11,146 @@ import numpy as np
 from scipy.stats import t
 
 from structent._typing import FloatArray, IndexArray
-from structent.estimators.classes import Structure
 from structent.structure import RandomPartition, trivial
+from structent.structure.samplers import Structure
 
 ArmName: TypeAlias = Literal["none", "structure", "scrambled"]
 
-# No structure, the structure, and copies of it whose classes are scrambled.
-ARMS: tuple[ArmName, ...] = ("none", "structure", "scrambled")
+# What is compared, and what it is called.
+ARMS: dict[ArmName, str] = {
+    "none": "no structure",
+    "structure": "the structure",
+    "scrambled": "scrambled copies",
+}
 METRICS = ("log loss", "accuracy", "calibration error")
+CONFIDENCE = 0.95
 
 Finding: TypeAlias = Literal["helps", "regularisation", "no evidence"]
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Everything that a comparison found.
+
+    Attributes
+    ----------
+    task, plan
+        What was compared, and how much was done.
+    structure
+        The structure that was asked about; if it is learned in every fold, the one of all rows.
+    levels
+        Its levels, coarsest first, the classes last.
+    scores
+        The scores of each arm.
+    chosen
+        The weight of the singletons that validation rows chose in each fold, 1 for no structure.
+    against_none, against_scrambled
+        The paired differences of the structure.
+    verdict
+        The sentence at the end.
+    labels
+        The class of each row that is known by its class, as a place among ``task.classes``,
+        (rows,).
+    proba
+        The probabilities that the models of "none" and "structure" gave to these rows, which they
+        had not seen, (rows, classes), in the order of ``task.classes``.
+    seconds, seed
+        How long it took, and the seed of all that was drawn: as ``random_state`` it gives the same.
+    learning_curve
+        Log loss at growing numbers of rows, where it was asked for.
+    metric
+        What the differences and the verdict are about: "log loss" or "accuracy".
+    """
+
+    task: Task
+    plan: Plan
+    structure: Structure
+    levels: tuple[str, ...]
+    scores: dict[ArmName, ArmScores]
+    chosen: FloatArray
+    against_none: Difference
+    against_scrambled: Difference
+    verdict: Verdict
+    labels: IndexArray
+    proba: dict[ArmName, FloatArray]
+    seconds: float
+    seed: int
+    learning_curve: LearningCurve | None = None
+    metric: str = "log loss"
+
+    @property
+    def scored_structure(self) -> RandomPartition:
+        """The structure whose levels are scored: a sampler's levels change, so its classes only."""
+        return scored_structure(self.structure)
+
+    def mean(self, arm: ArmName, level: str, metric: str) -> float:
+        """Return the mean over the folds."""
+        table = self.scores[arm].by_level
+        return float(table[:, self.levels.index(level), METRICS.index(metric)].mean())
+
+    def to_dict(self, *, notes: Sequence[str] = ()) -> dict[str, Any]:
+        """Return what was found as plain data, ready for JSON.
+
+        Parameters
+        ----------
+        notes
+            What was done to the table before, one sentence each.
+        """
+        return {
+            "verdict": {"finding": self.verdict.finding, "sentence": self.verdict.sentence},
+            "metric": self.metric,
+            "against_none": self.against_none.to_dict(),
+            "against_scrambled": self.against_scrambled.to_dict(),
+            "scores": {
+                arm: {
+                    level: {metric: self.mean(arm, level, metric) for metric in METRICS}
+                    for level in self.levels
+                }
+                | {"mistake severity": float(self.scores[arm].severity.mean())}
+                for arm in ARMS
+            },
+            "chosen_singleton_weights": self.chosen.tolist(),
+            "rows": self.task.n_used,
+            "rows_in_table": self.task.n_rows,
+            "folds": self.plan.n_folds,
+            "repeats": self.plan.n_repeats,
+            "rare_classes": list(self.task.rare),
+            "notes": [*notes, *self.task.notes],
+            "cuts": list(self.plan.cuts),
+            "seconds": self.seconds,
+            "seed": self.seed,
+        }
+
+    def to_html(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        data: str = "table",
+        target: str = "label",
+        group: str | None = None,
+        notes: Sequence[str] = (),
+        model_file: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """Write the report: one HTML file that needs nothing else, all or not at all.
+
+        Parameters
+        ----------
+        path
+            The file to write.
+        data, target, group
+            What the report calls the table, its label column, and the column whose rows were kept
+            together, if there is one.
+        notes
+            What was done to the table before, one sentence each.
+        model_file
+            Where the better model was saved, if it was: the report then says how to use it.
+        """
+        from structent.report import comparison_page, write_page  # noqa: PLC0415  it needs this file
+
+        page = comparison_page(
+            self, data=data, target=target, group=group, notes=notes, model_file=model_file
+        )
+        write_page(path, page)
 
 
 @dataclass(frozen=True)
@@ -27,10 +159,8 @@ class Task:
 
     Attributes
     ----------
-    data, target, group
-        The name of the table, its label column, and the column whose rows belong together.
     features
-        The columns that the models saw.
+        The names of the columns that the models saw; their numbers if they have no names.
     n_rows
         The rows with a label; ``n_used`` of them were compared.
     classes, counts
@@ -38,12 +168,9 @@ class Task:
     rare
         Classes with fewer rows than folds: scored where they fall.
     notes
-        What was done to the table, one sentence each.
+        What a reader of the scores should know, one sentence each.
     """
 
-    data: str
-    target: str
-    group: str | None
     features: tuple[str, ...]
     n_rows: int
     n_used: int
@@ -55,7 +182,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Plan:
-    """How much was done, and what was cut for want of time.
+    """How much was done, and what was left out to fit the time budget.
 
     Attributes
     ----------
@@ -66,7 +193,7 @@ class Plan:
     singleton_weights
         The candidates for the weight of the singletons; 1, no structure, is always one of them.
     cuts
-        What was left out to keep within the time allowed, one sentence each.
+        What was left out to fit the time budget, one sentence each.
     n_learning
         The models trained in each fold to learn the structure; none if it is given.
     """
@@ -78,10 +205,15 @@ class Plan:
     cuts: tuple[str, ...]
     n_learning: int = 0
 
+    @property
+    def cross_validation(self) -> str:
+        """The folds and their repeats in words."""
+        return shown_folds(self.n_folds, self.n_repeats)
+
 
 @dataclass(frozen=True, eq=False)
 class ArmScores:
-    """The scores of one arm; those of scrambled copies are averaged.
+    """The scores of one arm; scores of scrambled copies are averaged.
 
     Attributes
     ----------
@@ -123,6 +255,30 @@ class Difference:
         """Whether the whole interval is below 0."""
         return self.high < 0
 
+    @property
+    def p_value(self) -> float:
+        """The chance of a difference as low if there were none, by the corrected t-test.
+
+        It is below .025 exactly where the whole 95 % interval is below 0, and NaN for one fold.
+
+        Examples
+        --------
+        >>> per_fold = np.array([-0.03, -0.01, -0.02, 0.0, -0.04])
+        >>> round(paired_difference(per_fold, 5).p_value, 4)
+        0.0662
+        """
+        freedom = len(self.per_fold) - 1
+        if freedom == 0:
+            return float("nan")
+        error = self.half_width / t.ppf(0.5 + CONFIDENCE / 2, freedom)
+        if error == 0:  # all folds alike: no spread to compare the mean with
+            return float(np.heaviside(self.mean, 0.5))
+        return float(t.cdf(self.mean / error, freedom))
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the mean and the bounds of its interval."""
+        return {"mean": self.mean, "low": self.low, "high": self.high}
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -141,78 +297,20 @@ class LearningCurve:
     structure: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """Everything that a comparison found.
+def shown_folds(n_folds: int, n_repeats: int) -> str:
+    """Return folds and repeats in the words of every report.
 
-    Attributes
-    ----------
-    task, plan
-        What was compared, and how much was done.
-    structure
-        The structure that was asked about; if it is learned in every fold, that of all rows.
-    levels
-        Its levels, coarsest first, the classes last.
-    scores
-        The scores of each arm.
-    chosen
-        The weight of the singletons that validation rows chose in each fold, 1 for no structure.
-    against_none, against_scrambled
-        The paired differences of the structure.
-    verdict
-        The sentence at the end.
-    labels
-        The class of each row that is known by its class, as a place among ``task.classes``,
-        (rows,).
-    proba
-        The probabilities that the models of "none" and "structure" gave to these rows, which they
-        had not seen, (rows, classes), in the order of ``task.classes``.
-    seconds, seed
-        How long it took, and the seed of all that was drawn.
-    learning_curve
-        Log loss at growing numbers of rows, where it was asked for.
-    metric
-        What the differences and the verdict are about: one of ``METRICS``.
+    Examples
+    --------
+    >>> shown_folds(5, 2), shown_folds(3, 1)
+    ('5 folds x 2 repeats', '3 folds')
     """
-
-    task: Task
-    plan: Plan
-    structure: Structure
-    levels: tuple[str, ...]
-    scores: dict[str, ArmScores]
-    chosen: FloatArray
-    against_none: Difference
-    against_scrambled: Difference
-    verdict: Verdict
-    labels: IndexArray
-    proba: dict[str, FloatArray]
-    seconds: float
-    seed: int
-    learning_curve: LearningCurve | None = None
-    metric: str = "log loss"
-
-    @property
-    def scored_structure(self) -> RandomPartition:
-        """The structure whose levels are scored: a sampler's levels change, so its classes only."""
-        return scored_structure(self.structure)
-
-    def mean(self, arm: ArmName, level: str, metric: str) -> float:
-        """Return the mean over the folds."""
-        table = self.scores[arm].by_level
-        return float(table[:, self.levels.index(level), METRICS.index(metric)].mean())
-
-    def spread(self, arm: ArmName, level: str, metric: str) -> float:
-        """Return the standard deviation over the folds."""
-        table = self.scores[arm].by_level
-        return float(table[:, self.levels.index(level), METRICS.index(metric)].std(ddof=1))
+    return f"{n_folds} folds" if n_repeats == 1 else f"{n_folds} folds x {n_repeats} repeats"
 
 
 def scored_structure(structure: Structure) -> RandomPartition:
-    """Return a structure with levels to score: a sampler has only its classes for good."""
+    """Return a structure with levels to score: only the classes of a sampler stay the same."""
     return structure if isinstance(structure, RandomPartition) else trivial(structure.classes)
-
-
-CONFIDENCE = 0.95
 
 
 def paired_difference(per_fold: FloatArray, n_folds: int) -> Difference:
@@ -220,7 +318,7 @@ def paired_difference(per_fold: FloatArray, n_folds: int) -> Difference:
 
     Training sets of different folds share most of their rows, so that the differences are not
     independent; their variance over J folds is (1/J + test rows / training rows) s^2, and not
-    s^2 / J.
+    s^2 / J. A single difference has an interval without bounds.
 
     Parameters
     ----------
@@ -231,6 +329,8 @@ def paired_difference(per_fold: FloatArray, n_folds: int) -> Difference:
     """
     n_differences = len(per_fold)
     mean = float(per_fold.mean())
+    if n_differences == 1:
+        return Difference(per_fold, mean, -np.inf, np.inf)
     test_share = 1.0 / (n_folds - 1)
     error = float(np.sqrt((1.0 / n_differences + test_share) * per_fold.var(ddof=1)))
     half = float(t.ppf(0.5 + CONFIDENCE / 2, n_differences - 1)) * error
@@ -245,13 +345,13 @@ def verdict(against_none: Difference, against_scrambled: Difference, metric: str
     >>> better = Difference(np.zeros(0), -0.012, -0.015, -0.009)
     >>> same = Difference(np.zeros(0), -0.001, -0.003, 0.001)
     >>> verdict(better, better, "log loss").sentence
-    'The structure lowers log loss by 0.012 +- 0.003 (95 %).'
+    'The structure lowers log loss by 0.012 ± 0.003 (95 %).'
     >>> verdict(better, same, "log loss").finding
     'regularisation'
     >>> verdict(same, better, "log loss").sentence
-    'There is no evidence that the structure helps: log loss changes by -0.001 +- 0.002 (95 %).'
+    'There is no evidence that the structure helps: log loss changes by -0.001 ± 0.002 (95 %).'
     """
-    gain = f"{abs(against_none.mean):.3f} +- {against_none.half_width:.3f} (95 %)"
+    gain = f"{abs(against_none.mean):.3f} ± {against_none.half_width:.3f} (95 %)"
     acts = "raises accuracy" if metric == "accuracy" else f"lowers {metric}"
     if against_none.is_lower and against_scrambled.is_lower:
         return Verdict("helps", f"The structure {acts} by {gain}.")
@@ -265,5 +365,5 @@ def verdict(against_none: Difference, against_scrambled: Difference, metric: str
     return Verdict(
         "no evidence",
         f"There is no evidence that the structure helps: {metric} changes by "
-        f"{change:+.3f} +- {against_none.half_width:.3f} (95 %).",
+        f"{change:+.3f} ± {against_none.half_width:.3f} (95 %).",
     )

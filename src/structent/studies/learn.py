@@ -1,38 +1,56 @@
-"""Which learned structure to take, or none: judged on rows that had no part in it."""
+"""Structures learned from what a model confuses, and a classifier that learns its own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
 
 from structent._checks import checked_fraction, checked_integer
+from structent._threads import checked_n_jobs
 from structent._typing import FloatArray, IndexArray, Label
 from structent.errors import StructentError
-from structent.estimators.classes import checked_labels
-from structent.estimators.folds import dealt_folds, grouped_folds
+from structent.estimators.classes import Classes
 from structent.structure import Partition, RandomPartition, structure_from_confusion, trivial
-from structent.structure.labels import as_classes, class_indices
+from structent.structure.labels import class_indices
 from structent.structure.learned import MOST_LEVELS
 from structent.structure.random_partition import CLASS_LEVEL
+from structent.studies.fitting import (
+    Rows,
+    checked_rows,
+    default_booster,
+    drawn_seed,
+    in_parallel,
+    seeded,
+    structure_parameter,
+    weights_parameter,
+    with_structure,
+)
+from structent.studies.progress import OnProgress, tell_nobody, telling
+
+# A structure is judged on one fold, and learned from a second by models trained on the others.
+FEWEST_FOLDS = 3
 
 
-def learn_structure(
-    estimator: Any,
+def learn_structure(  # noqa: PLR0913  a question has many sides
     X: Any,
     y: Any,
     *,
-    cv: int = 5,
-    n_levels: Sequence[int] = (1, 2, 3),
-    singleton_weights: Sequence[float] = (0.7, 0.4, 0.1),
+    estimator: Any = None,
     groups: Any = None,
     random_state: Any = None,
+    n_jobs: int | None = None,
+    progress: bool | OnProgress = False,
+    n_folds: int = 5,
+    n_levels: Sequence[int] = (1, 2, 3),
+    singleton_weights: Sequence[float] = (0.7, 0.4, 0.1),
 ) -> RandomPartition:
     """Return the structure that helps the estimator most, learned from what it confuses.
 
@@ -47,21 +65,27 @@ def learn_structure(
 
     Parameters
     ----------
+    X, y
+        A table or array, (n, columns), and the label of each row, (n,).
     estimator
         A classifier with the parameter ``structure``, or a pipeline that ends in one; its structure
-        and weights must be None.
-    X, y
-        Features, (n, columns), and the label of each row, (n,).
-    cv
-        How many folds, three or more.
+        and weights must be None. :class:`StructuredBoostingClassifier` with a learning rate of 0.1
+        if None.
+    groups
+        Rows of one group share a fold, (n,), where rows belong together.
+    random_state
+        Seeds the folds, and the estimator where its own ``random_state`` is None; drawn if None.
+    n_jobs
+        How many models to train at a time, in threads; all processors if None or -1.
+    progress
+        Whether to show a progress bar, or a function that is called with what is being done, how
+        much is done, and how much there is.
+    n_folds
+        Folds of the cross-validation, three or more.
     n_levels
         The numbers of levels to try, beside the classes.
     singleton_weights
         The weights of the singletons to try; 1, no structure, is always tried.
-    groups
-        Rows of one group share a fold, (n,), where rows belong together.
-    random_state
-        Deals the rows out to the folds.
 
     Examples
     --------
@@ -69,90 +93,67 @@ def learn_structure(
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(6, size=120)
     >>> X = np.eye(3)[y // 2] @ rng.normal(size=(3, 9)) + rng.normal(size=(120, 9))
-    >>> learned = learn_structure(StructuredLogisticRegression(), X, y, cv=3, random_state=0)
+    >>> model = StructuredLogisticRegression()
+    >>> learned = learn_structure(X, y, estimator=model, n_folds=3, random_state=0)
     >>> learned.levels["level 1"][0].blocks
     ((0, 1), (2, 3), (4, 5))
     """
-    structure_parameter(estimator)
-    rows = FoldedRows.of(X, y, cv, groups=groups, random_state=random_state)
-    candidates = _candidates(n_levels, singleton_weights, len(rows.classes))
+    folded = _folded(X, y, estimator, groups, random_state, n_folds, n_jobs)
+    candidates = _candidates(n_levels, singleton_weights, len(folded.classes))
     if not candidates:
-        return trivial(rows.classes)
-    apart = _confusions_apart(rows, estimator)
-    losses = np.zeros(1 + len(candidates))  # no structure comes first: ties go to it
-    confusion = np.zeros_like(apart[0])
-    for fold in range(cv):
-        plain = rows.fitted_outside(estimator, fold)
-        if plain is None or not apart[fold].any():
-            continue
-        confusion += rows.confusion(plain, fold)
-        losses[0] += rows.loss(plain, fold)
-        for place, candidate in enumerate(candidates, start=1):
-            structure = candidate.structure(apart[fold], rows.classes)
-            model = rows.fitted_outside(estimator, fold, structure=structure)
-            losses[place] += rows.loss(model, fold)
-    best = int(np.argmin(losses))
-    if best == 0:
-        return trivial(rows.classes)
-    return candidates[best - 1].structure(confusion, rows.classes)
+        return trivial(folded.classes)
+    with telling(progress) as tell:
+        return _best_structure(folded, candidates, tell)
 
 
-class Candidate(NamedTuple):
-    """A way to make a structure of a confusion."""
+def out_of_fold_confusion(
+    X: Any,
+    y: Any,
+    *,
+    estimator: Any = None,
+    groups: Any = None,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    progress: bool | OnProgress = False,
+    n_folds: int = 5,
+) -> FloatArray:
+    """Return the probabilities that rows of each class are given, added up, (classes, classes).
 
-    n_levels: int
-    singleton_weight: float
+    Every row is predicted by a model without structure that was trained on the other folds.
+    Rows and columns are in the order of ``numpy.unique(y)``; see
+    :func:`~structent.structure.structure_from_confusion` for what to make of it.
 
-    def structure(self, confusion: FloatArray, classes: tuple[Label, ...]) -> RandomPartition:
-        """Return the structure."""
-        learned = structure_of_levels(confusion, classes, self.n_levels)
-        if all(partition.is_singletons for partition in learned.partitions):
-            return learned  # no weight to choose
-        return learned.with_singleton_weight(self.singleton_weight)
+    Parameters
+    ----------
+    X, y, estimator, groups, random_state, n_jobs, progress, n_folds
+        As in :func:`~structent.studies.learn_structure`.
 
-
-def _candidates(
-    n_levels: Sequence[int], singleton_weights: Sequence[float], n_classes: int
-) -> list[Candidate]:
-    for name, values in (("n_levels", n_levels), ("singleton_weights", singleton_weights)):
-        if isinstance(values, str) or not hasattr(values, "__len__") or len(values) == 0:
-            raise StructentError(f"{name} must be a sequence of numbers to try, got {values!r}")
-    checked_levels = [
-        checked_integer(n, "n_levels", at_least=1, at_most=MOST_LEVELS) for n in n_levels
-    ]
-    weights = [checked_fraction(weight, "singleton_weights") for weight in singleton_weights]
-    possible = dict.fromkeys(min(n, n_classes - 2) for n in checked_levels)
-    return [Candidate(n, weight) for n in possible if n >= 1 for weight in weights]
-
-
-def _confusions_apart(rows: FoldedRows, estimator: Any) -> FloatArray:
-    """Return for each fold the confusion of all others, (folds, classes, classes).
-
-    No model in it has seen a row of that fold, nor the rows that it predicts. One model serves two
-    folds: trained without both, it predicts each for the other's sake.
+    Examples
+    --------
+    >>> from structent import StructuredLogisticRegression
+    >>> X, y = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]), np.repeat(["a", "b"], 3)
+    >>> model = StructuredLogisticRegression()
+    >>> found = out_of_fold_confusion(X, y, estimator=model, n_folds=3, random_state=0)
+    >>> found.sum(axis=1).round(6).tolist()
+    [3.0, 3.0]
     """
-    n_classes = len(rows.classes)
-    total = np.zeros((rows.n_folds, n_classes, n_classes))
-    for first, second in combinations(range(rows.n_folds), 2):
-        model = rows.fitted_outside(estimator, first, second)
-        if model is not None:
-            total[first] += rows.confusion(model, second)
-            total[second] += rows.confusion(model, first)
-    return total
+    folded = _folded(X, y, estimator, groups, random_state, n_folds, n_jobs)
+    with telling(progress) as tell:
+        return folded.out_of_fold_confusion(tell)
 
 
 @dataclass(frozen=True)
 class LearnedStructure:
-    """What stands for a structure that is yet to be learned, from the training rows at hand.
+    """Stands for a structure that is to be learned from the training rows at hand.
 
-    :func:`structent.studies.compare` takes it in place of a structure, and learns one in every
-    fold. The levels are always ``"level 1"`` to ``"level n"`` and ``"class"``.
+    :func:`structent.compare` takes it in place of a structure, and learns one in every fold. The
+    levels are always ``"level 1"`` to ``"level n"`` and ``"class"``.
 
     Parameters
     ----------
     n_levels
         How many levels beside the classes; K classes have no more than K - 2.
-    cv
+    n_folds
         The folds of the out-of-fold confusion.
 
     Examples
@@ -160,28 +161,162 @@ class LearnedStructure:
     >>> from structent import StructuredLogisticRegression
     >>> X = np.array([[place + 0.1 * i] for place in (0, 1, 8, 9) for i in range(6)])
     >>> y = np.repeat(["oak", "ash", "rose", "lily"], 6)
-    >>> learned = LearnedStructure(n_levels=1).of_rows(StructuredLogisticRegression(), X, y)
+    >>> model = StructuredLogisticRegression()
+    >>> learned = LearnedStructure(n_levels=1).of_rows(X, y, estimator=model, random_state=0)
     >>> learned.levels["level 1"][0].blocks
     (('ash', 'oak'), ('lily', 'rose'))
     """
 
     n_levels: int = 3
-    cv: int = 5
+    n_folds: int = 5
 
     def __post_init__(self) -> None:
         checked_integer(self.n_levels, "n_levels", at_least=1, at_most=MOST_LEVELS)
-        checked_integer(self.cv, "cv", at_least=FEWEST_FOLDS, at_most=MOST_LEVELS)
+        checked_integer(self.n_folds, "n_folds", at_least=FEWEST_FOLDS, at_most=MOST_LEVELS)
 
     def of_rows(
-        self, estimator: Any, X: Any, y: Any, *, classes: Iterable[Any] | None = None,
-        groups: Any = None, random_state: Any = 0,
-    ) -> RandomPartition:  # fmt: skip
-        """Return the structure of these rows, for all ``classes``, those without a row, too."""
-        rows = FoldedRows.of(
-            X, y, self.cv, groups=groups, random_state=random_state, classes=classes
+        self,
+        X: Any,
+        y: Any,
+        *,
+        estimator: Any = None,
+        groups: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        progress: bool | OnProgress = False,
+    ) -> RandomPartition:
+        """Return the structure of these rows.
+
+        Parameters
+        ----------
+        X, y, estimator, groups, random_state, n_jobs, progress
+            As in :func:`~structent.studies.learn_structure`.
+        """
+        folded = _folded(X, y, estimator, groups, random_state, self.n_folds, n_jobs)
+        with telling(progress) as tell:
+            confusion = folded.out_of_fold_confusion(tell)
+        return structure_of_levels(confusion, folded.classes, self.n_levels)
+
+    def learned_from(
+        self, rows: Rows, estimator: Any, classes: tuple[Label, ...], rng: np.random.RandomState
+    ) -> RandomPartition:
+        """Return the structure of rows that a study has checked, for all of its classes."""
+        folded = _Folded.of(rows, estimator, classes, self.n_folds, rng, n_jobs=1)
+        return structure_of_levels(folded.out_of_fold_confusion(), classes, self.n_levels)
+
+
+class StructureLearner(
+    ClassifierMixin,  # type: ignore[misc]  # scikit-learn has no types
+    MetaEstimatorMixin,  # type: ignore[misc]  # scikit-learn has no types
+    BaseEstimator,  # type: ignore[misc]  # scikit-learn has no types
+):
+    """The estimator with the structure that :func:`learn_structure` finds in the training rows.
+
+    Parameters
+    ----------
+    estimator, random_state, n_jobs, progress, n_folds, n_levels, singleton_weights
+        As in :func:`learn_structure`.
+
+    Attributes
+    ----------
+    structure_
+        The structure that was learned, trivial if none helped.
+    estimator_
+        The estimator, fitted to all rows with it.
+    classes_
+        The classes, sorted: the columns of ``predict_proba``.
+    seed_
+        The seed of all that was drawn: as ``random_state`` it gives the same.
+    n_features_in_, feature_names_in_
+        Those of ``estimator_``, as in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structent import StructuredLogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(6, size=120)
+    >>> X = np.eye(3)[y // 2] @ rng.normal(size=(3, 9)) + rng.normal(size=(120, 9))
+    >>> linear = StructuredLogisticRegression()
+    >>> model = StructureLearner(linear, n_folds=3, random_state=0).fit(X, y)
+    >>> model.structure_.levels["level 1"][0].blocks
+    ((0, 1), (2, 3), (4, 5))
+    >>> model.predict_proba(X).shape
+    (120, 6)
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        progress: bool | OnProgress = False,
+        n_folds: int = 5,
+        n_levels: Sequence[int] = (1, 2, 3),
+        singleton_weights: Sequence[float] = (0.7, 0.4, 0.1),
+    ) -> None:
+        self.estimator = estimator
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+        self.n_folds = n_folds
+        self.n_levels = n_levels
+        self.singleton_weights = singleton_weights
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Learn the structure of the labels, (n,), and fit the estimator with it."""
+        estimator = default_booster() if self.estimator is None else self.estimator
+        self.seed_ = drawn_seed(self.random_state)
+        self.structure_ = learn_structure(
+            X,
+            y,
+            estimator=estimator,
+            groups=groups,
+            random_state=self.seed_,
+            n_jobs=self.n_jobs,
+            progress=self.progress,
+            n_folds=self.n_folds,
+            n_levels=self.n_levels,
+            singleton_weights=self.singleton_weights,
         )
-        confusion = rows.out_of_fold_confusion(estimator)
-        return structure_of_levels(confusion, rows.classes, self.n_levels)
+        model = with_structure(seeded(estimator, self.seed_), self.structure_)
+        self.estimator_ = model.fit(X, y)
+        self.classes_ = self.estimator_.classes_
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class of each row, (n,)."""
+        check_is_fitted(self)
+        predicted: NDArray[Any] = self.estimator_.predict(X)
+        return predicted
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Return the probabilities of the classes, (n, classes)."""
+        check_is_fitted(self)
+        proba: NDArray[Any] = self.estimator_.predict_proba(X)
+        return proba
+
+    @property
+    def n_features_in_(self) -> int:
+        """How many columns X had."""
+        return int(self._of_estimator("n_features_in_"))
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """The names of the columns of X, where it had names."""
+        names: NDArray[Any] = self._of_estimator("feature_names_in_")
+        return names
+
+    def _of_estimator(self, name: str) -> Any:
+        # An AttributeError before fit, as scikit-learn asks of attributes that fit sets.
+        return getattr(self.__dict__.get("estimator_"), name)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        estimator = default_booster() if self.estimator is None else self.estimator
+        tags.input_tags = get_tags(estimator).input_tags
+        return tags
 
 
 def structure_of_levels(
@@ -209,112 +344,115 @@ def structure_of_levels(
     return RandomPartition([*cuts, singletons], levels=[*names, CLASS_LEVEL])
 
 
-# A structure is judged on one fold, and learned from a second by models trained on the others.
-FEWEST_FOLDS = 3
+class _Candidate(NamedTuple):
+    """A way to make a structure of a confusion."""
+
+    n_levels: int
+    singleton_weight: float
+
+    def structure(self, confusion: FloatArray, classes: tuple[Label, ...]) -> RandomPartition:
+        """Return the structure."""
+        learned = structure_of_levels(confusion, classes, self.n_levels)
+        if all(partition.is_singletons for partition in learned.partitions):
+            return learned  # no weight to choose
+        return learned.with_singleton_weight(self.singleton_weight)
 
 
-def out_of_fold_confusion(
-    estimator: Any, X: Any, y: Any, *, cv: int = 5, groups: Any = None, random_state: Any = None
-) -> FloatArray:
-    """Return the probabilities that rows of each class are given, added up, (classes, classes).
+def _candidates(
+    n_levels: Sequence[int], singleton_weights: Sequence[float], n_classes: int
+) -> list[_Candidate]:
+    for name, values in (("n_levels", n_levels), ("singleton_weights", singleton_weights)):
+        if isinstance(values, str) or not hasattr(values, "__len__") or len(values) == 0:
+            raise StructentError(f"{name} must be a sequence of numbers to try, got {values!r}")
+    checked_levels = [
+        checked_integer(n, "n_levels", at_least=1, at_most=MOST_LEVELS) for n in n_levels
+    ]
+    weights = [checked_fraction(weight, "singleton_weights") for weight in singleton_weights]
+    possible = dict.fromkeys(min(n, n_classes - 2) for n in checked_levels)
+    return [_Candidate(n, weight) for n in possible if n >= 1 for weight in weights]
 
-    Every row is predicted by a model without structure that was trained on the other folds.
-    Rows and columns are in the order of ``numpy.unique(y)``; see
-    :func:`~structent.structure.structure_from_confusion` for what to make of it.
 
-    Parameters
-    ----------
-    estimator, X, y, cv, groups, random_state
-        As in :func:`~structent.studies.learn_structure`.
+def _folded(
+    X: Any, y: Any, estimator: Any, groups: Any, random_state: Any, n_folds: int,
+    n_jobs: int | None,
+) -> _Folded:  # fmt: skip
+    """Return the rows in their folds, with a seeded estimator, all that was given checked."""
+    workers, seed = checked_n_jobs(n_jobs), drawn_seed(random_state)
+    estimator = default_booster() if estimator is None else estimator
+    _check_that_nothing_is_given(estimator)
+    rows = checked_rows(X, y, None, estimator=estimator, groups=groups)
+    checked_integer(n_folds, "n_folds", at_least=FEWEST_FOLDS, at_most=max(len(rows), 3))
+    model, rng = seeded(estimator, seed), np.random.RandomState(seed)
+    return _Folded.of(rows, model, rows.coded.classes, n_folds, rng, n_jobs=workers)
 
-    Examples
-    --------
-    >>> from structent import StructuredLogisticRegression
-    >>> X, y = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]), np.repeat(["a", "b"], 3)
-    >>> model = StructuredLogisticRegression()
-    >>> out_of_fold_confusion(model, X, y, cv=3, random_state=0).sum(axis=1).round(6).tolist()
-    [3.0, 3.0]
-    """
-    rows = FoldedRows.of(X, y, cv, groups=groups, random_state=random_state)
-    return rows.out_of_fold_confusion(estimator)
+
+def _check_that_nothing_is_given(estimator: Any) -> None:
+    structure, weights = structure_parameter(estimator), weights_parameter(estimator)
+    given = estimator.get_params()
+    if given[structure] is not None or given.get(weights) is not None:
+        raise StructentError(
+            "estimator must have structure=None and weights=None, which are to be learned, got "
+            f"structure={given[structure]!r} and weights={given.get(weights)!r}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class FoldedRows:
-    """Rows to learn from, each in a fold.
+class _Folded:
+    """Rows to learn from, each in a fold, and the estimator that learns.
 
     Attributes
     ----------
-    features, labels
-        The features, (n, columns), and the label of each row, (n,).
+    rows, estimator
+        The rows, and the estimator without structure.
     classes, codes
         The classes, and the place of each row's label among them.
     fold_of, n_folds
         The fold of each row, and how many folds there are.
+    n_jobs
+        How many models to train at a time.
     """
 
-    features: Any
-    labels: NDArray[Any]
+    rows: Rows
+    estimator: Any
     classes: tuple[Label, ...]
     codes: IndexArray
     fold_of: IndexArray
     n_folds: int
+    n_jobs: int
 
     @classmethod
     def of(
-        cls, X: Any, y: Any, n_folds: int, *, groups: Any, random_state: Any,
-        classes: Iterable[Any] | None = None,
-    ) -> FoldedRows:  # fmt: skip
-        """Return rows dealt out to folds: whole groups, or every class spread evenly.
+        cls, rows: Rows, estimator: Any, classes: tuple[Label, ...], n_folds: int,
+        rng: np.random.RandomState, *, n_jobs: int,
+    ) -> _Folded:  # fmt: skip
+        """Return rows dealt out to folds."""
+        codes = Classes.of_structure(trivial(classes)).encode(rows.coded)
+        return cls(rows, estimator, classes, codes, rows.folds(n_folds, rng), n_folds, n_jobs)
 
-        The classes are those of the labels, unless more are given.
-        """
-        labels = checked_labels(y)
-        checked_integer(n_folds, "cv", at_least=FEWEST_FOLDS, at_most=max(len(labels), 3))
-        known = as_classes(np.unique(labels).tolist() if classes is None else classes)
-        codes = class_indices(labels, known)
-        rng = check_random_state(random_state)
-        if groups is None:
-            fold_of = dealt_folds(codes, n_folds, rng)
-        else:
-            fold_of = grouped_folds(_checked_groups(groups, len(labels)), n_folds, rng)
-        # Not every sparse format can be indexed.
-        features = X.tocsr() if hasattr(X, "tocsr") else X
-        return cls(features, labels, known, codes, fold_of, n_folds)
+    def can_fit_outside(self, *folds: int) -> bool:
+        """Whether the rows outside the folds have two classes or more."""
+        return len(np.unique(self.codes[~np.isin(self.fold_of, folds)])) > 1
 
-    def fitted_outside(
-        self, estimator: Any, *folds: int, structure: RandomPartition | None = None
-    ) -> Any | None:
-        """Return a model trained on the rows outside the folds, None if these are of one class."""
-        kept = np.flatnonzero(~np.isin(self.fold_of, folds))
-        if len(np.unique(self.codes[kept])) < 2:
-            return None
+    def fitted_outside(self, *folds: int, structure: RandomPartition | None = None) -> Any:
+        """Return a model trained on the rows outside the folds."""
+        rows = self.rows.outside(self.fold_of, *folds)
         # The trivial structure, not none: every model has a column for every class.
-        model = with_structure(estimator, structure or trivial(self.classes))
-        return model.fit(_safe_indexing(self.features, kept), self.labels[kept])
+        model = with_structure(self.estimator, structure or trivial(self.classes))
+        return model.fit(rows.features, rows.target)
 
     def proba(self, model: Any, fold: int) -> FloatArray:
         """Return the probabilities of a fold's rows, (rows, classes), in the order of classes."""
-        held = np.flatnonzero(self.fold_of == fold)
-        if len(held) == 0:
+        rows = self.rows.inside(self.fold_of, fold)
+        if len(rows) == 0:
             return np.zeros((0, len(self.classes)))
         columns = class_indices(list(self.classes), tuple(model.classes_.tolist()))
-        proba: FloatArray = model.predict_proba(_safe_indexing(self.features, held))[:, columns]
+        proba: FloatArray = model.predict_proba(rows.features)[:, columns]
         return proba.astype(np.float64)
 
     def confusion(self, model: Any, fold: int) -> FloatArray:
         """Return the probabilities of a fold's rows, added up by class, (classes, classes)."""
         total = np.zeros((len(self.classes), len(self.classes)))
         np.add.at(total, self.codes[self.fold_of == fold], self.proba(model, fold))
-        return total
-
-    def out_of_fold_confusion(self, estimator: Any) -> FloatArray:
-        """Return the confusion of all rows, each predicted by a model trained outside its fold."""
-        total = np.zeros((len(self.classes), len(self.classes)))
-        for fold in range(self.n_folds):
-            model = self.fitted_outside(estimator, fold)
-            if model is not None:
-                total += self.confusion(model, fold)
         return total
 
     def loss(self, model: Any, fold: int) -> float:
@@ -324,46 +462,62 @@ class FoldedRows:
         # A probability that underflowed to 0 must not make the losses of all candidates infinite.
         return float(-np.log(np.maximum(of_label, np.finfo(np.float64).tiny)).sum())
 
+    def out_of_fold_confusion(self, tell: OnProgress = tell_nobody) -> FloatArray:
+        """Return the confusion of all rows, each predicted by a model trained outside its fold."""
 
-def _checked_groups(groups: Any, n_rows: int) -> NDArray[Any]:
-    checked = np.asarray(groups)
-    if checked.shape != (n_rows,):
-        raise StructentError(
-            f"groups must have one entry for each of the {n_rows} rows, got shape {checked.shape}"
-        )
-    return checked
+        def of_fold(fold: int) -> FloatArray:
+            return self.confusion(self.fitted_outside(fold), fold)
+
+        total = np.zeros((len(self.classes), len(self.classes)))
+        jobs = [(fold,) for fold in range(self.n_folds) if self.can_fit_outside(fold)]
+        for confusion in in_parallel(of_fold, jobs, self.n_jobs, "confusions", tell):
+            total += confusion
+        return total
 
 
-def with_structure(estimator: Any, structure: RandomPartition) -> Any:
-    """Return a clone of the estimator that has the structure.
+def _best_structure(
+    folded: _Folded, candidates: list[_Candidate], tell: OnProgress
+) -> RandomPartition:
+    """Return the structure of least log loss, on folds that it was not learned from."""
 
-    Examples
-    --------
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> from structent import StructuredLogisticRegression, trivial
-    >>> model = make_pipeline(StandardScaler(), StructuredLogisticRegression())
-    >>> with_structure(model, trivial(["a", "b"]))[-1].structure.classes
-    ('a', 'b')
+    def judged(fold: int, candidate: _Candidate | None) -> tuple[float, FloatArray | None]:
+        if candidate is None:
+            plain = folded.fitted_outside(fold)
+            return folded.loss(plain, fold), folded.confusion(plain, fold)
+        structure = candidate.structure(apart[fold], folded.classes)
+        return folded.loss(folded.fitted_outside(fold, structure=structure), fold), None
+
+    apart = _confusions_apart(folded, tell)
+    arms = [None, *candidates]  # no structure comes first: ties go to it
+    folds = [f for f in range(folded.n_folds) if apart[f].any() and folded.can_fit_outside(f)]
+    jobs = [(fold, arm) for fold in folds for arm in arms]
+    losses, confusion = np.zeros(len(arms)), np.zeros_like(apart[0])
+    found = in_parallel(judged, jobs, folded.n_jobs, "candidates", tell)
+    for number, (loss, of_plain) in enumerate(found):
+        losses[number % len(arms)] += loss
+        if of_plain is not None:
+            confusion += of_plain
+    best = arms[int(np.argmin(losses))]
+    return trivial(folded.classes) if best is None else best.structure(confusion, folded.classes)
+
+
+def _confusions_apart(folded: _Folded, tell: OnProgress) -> FloatArray:
+    """Return for each fold the confusion of all others, (folds, classes, classes).
+
+    No model in it has seen a row of that fold, nor the rows that it predicts. One model serves two
+    folds: trained without both, it predicts each for the structure that is judged on the other.
     """
-    return clone(estimator).set_params(**{structure_parameter(estimator): structure})
 
+    def of_pair(first: int, second: int) -> tuple[FloatArray, FloatArray]:
+        model = folded.fitted_outside(first, second)
+        return folded.confusion(model, first), folded.confusion(model, second)
 
-def structure_parameter(estimator: Any) -> str:
-    """Return the name of the parameter ``structure``; ``weights`` beside it must be left alone."""
-    parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
-    found: list[str] = [name for name in parameters if name.rpartition("__")[2] == "structure"]
-    if len(found) != 1:
-        raise StructentError(
-            "estimator must be a classifier with one parameter structure, such as "
-            "StructuredBoostingClassifier(), or a pipeline that ends in one, got "
-            f"{type(estimator).__name__} with {len(found)}"
-        )
-    (name,) = found
-    weights = parameters.get(name.removesuffix("structure") + "weights")
-    if parameters[name] is not None or weights is not None:
-        raise StructentError(
-            "estimator must have structure=None and weights=None, which are to be learned, got "
-            f"structure={parameters[name]!r} and weights={weights!r}"
-        )
-    return name
+    n_classes = len(folded.classes)
+    total = np.zeros((folded.n_folds, n_classes, n_classes))
+    pairs = list(combinations(range(folded.n_folds), 2))
+    pairs = [pair for pair in pairs if folded.can_fit_outside(*pair)]
+    found = in_parallel(of_pair, pairs, folded.n_jobs, "confusions", tell)
+    for (first, second), (of_first, of_second) in zip(pairs, found, strict=True):
+        total[first] += of_second
+        total[second] += of_first
+    return total

@@ -20,8 +20,8 @@ from structent.structure import (
     SpanningTreePartitions,
 )
 
-# An orbit of so many structures, or so many times the copies wanted, is listed; in a larger one
-# chance rarely meets the same structure twice.
+# An orbit is listed if it has up to 1,000 structures, or up to five times the copies wanted. In a
+# larger one the same structure is rarely drawn twice.
 _LISTED = 1000
 _LISTED_FOR_A_COPY = 5
 
@@ -35,8 +35,8 @@ class Orbit:
     copies
         The copies, in the order in which they were drawn.
     size
-        How many structures the orbit has, that which is scrambled among them; None if there are
-        too many to be listed.
+        How many structures the orbit has, the given one included; None if there are too many to
+        be listed.
     """
 
     copies: tuple[Scrambled, ...]

@@ -1,7 +1,40 @@
-"""How a comparison tells what it is doing."""
+"""How a study tells what it is doing: to a function of the caller, or by a bar on the terminal."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeAlias
+
+from structent._optional import load_optional
+from structent.errors import StructentError
 
 # Told what is being done, how much of it is done, and how much there is: "folds", 3, 10.
 OnProgress: TypeAlias = Callable[[str, int, int], None]
+
+
+def tell_nobody(_what: str, _done: int, _total: int) -> None:
+    """Keep progress to itself."""
+
+
+@contextmanager
+def telling(progress: bool | OnProgress) -> Iterator[OnProgress]:
+    """Give the function to tell progress to: the caller's own, one that moves a bar, or neither.
+
+    Examples
+    --------
+    >>> with telling(lambda what, done, total: print(what, done, "of", total)) as tell:
+    ...     tell("folds", 3, 10)
+    folds 3 of 10
+    """
+    if callable(progress):
+        yield progress
+    elif progress is True:
+        rich = load_optional("rich.progress", extra="cli", purpose="A progress bar")
+        with rich.Progress(*rich.Progress.get_default_columns(), transient=True) as bar:
+            task = bar.add_task("")
+            yield lambda what, done, total: bar.update(
+                task, description=what, completed=done, total=total
+            )
+    elif progress is False:
+        yield tell_nobody
+    else:
+        raise StructentError(f"progress must be True, False or a function, got {progress!r}")

@@ -1,18 +1,23 @@
-"""What a test of a structure finds."""
+"""What a test of a structure finds: the p-value, what follows from it, what each partition adds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from structent._typing import FloatArray
-from structent.studies.comparison import Difference
+from structent.structure import Partition
+from structent.studies.comparison import Difference, shown_folds
 from structent.studies.orbit import Scrambled
 
-TestFinding: TypeAlias = Literal["helps", "no evidence", "cannot tell"]
+# Losses that are equal may differ by rounding, where they are summed in another order.
+_TIE = 1e-12
+
+TestFinding: TypeAlias = Literal["helps", "no better than none", "no evidence", "cannot tell"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +33,8 @@ class StructureTest:
     level
         The level of significance that was asked for.
     orbit_size
-        How many different structures scrambling can give, this one among them; None if there are
-        too many to be listed.
+        How many different structures scrambling can give, this one included; None if there are too
+        many to be listed.
     losses, losses_without
         The log loss in each fold with the structure, and with none, (folds,).
     null_losses
@@ -39,11 +44,12 @@ class StructureTest:
         below 0 the structure is better.
     against_none
         The difference between the structure and no structure.
-    p_value_against_none
-        The one-sided p-value of that difference, by the corrected t-test of Nadeau and Bengio; NaN
-        for a single fold.
+    n_folds
+        The folds of one repeat of the cross-validation.
+    n_rows
+        How many rows there were; None if a function gave the losses.
     seconds, seed
-        How long it took, and the seed of all that was drawn.
+        How long it took, and the seed of all that was drawn: as ``random_state`` it gives the same.
     """
 
     structure: Scrambled
@@ -55,7 +61,8 @@ class StructureTest:
     null_losses: FloatArray
     against_scrambled: Difference
     against_none: Difference
-    p_value_against_none: float
+    n_folds: int
+    n_rows: int | None
     seconds: float
     seed: int
 
@@ -63,6 +70,18 @@ class StructureTest:
     def p_value(self) -> float:
         """The p-value of the permutation test."""
         return self.p.value
+
+    @property
+    def p_value_against_none(self) -> float:
+        """The one-sided p-value of the difference to no structure, by the corrected t-test."""
+        return self.against_none.p_value
+
+    @property
+    def cross_validation(self) -> str:
+        """The folds and their repeats in words."""
+        if len(self.losses) < self.n_folds:
+            return "one loss for all folds"
+        return shown_folds(self.n_folds, len(self.losses) // self.n_folds)
 
     @property
     def loss(self) -> float:
@@ -77,7 +96,7 @@ class StructureTest:
 
     @property
     def effect(self) -> float:
-        """The mean loss of the copies minus that of the structure: above 0 it is better."""
+        """The mean loss of the copies minus the structure's: above 0 the structure is better."""
         return -self.against_scrambled.mean
 
     @property
@@ -92,9 +111,14 @@ class StructureTest:
 
     @property
     def finding(self) -> TestFinding:
-        """What follows at the level asked for."""
+        """What follows at the level asked for.
+
+        "helps" needs both: a p-value at the level or below, and a lower loss than without
+        structure. A structure that beats its scrambled copies but not "no structure" means
+        something, and is still better left out.
+        """
         if self.p_value <= self.level:
-            return "helps"
+            return "helps" if self.against_none.mean < 0 else "no better than none"
         is_hopeless = self.least_p_value > self.level and not self.p.is_stopped_early
         return "cannot tell" if is_hopeless else "no evidence"
 
@@ -106,6 +130,13 @@ class StructureTest:
             return (
                 "The structure helps more than its scrambled copies: log loss is lower by "
                 f"{self.effect:.4f} ({low:.4f} to {high:.4f}), p = {self.p_value:.3g}."
+            )
+        if self.finding == "no better than none":
+            none = self.against_none
+            return (
+                f"The structure does not help: it beats its scrambled copies (p = "
+                f"{self.p_value:.3g}), but log loss is lower without structure, by "
+                f"{none.mean:.4f} ({none.low:.4f} to {none.high:.4f})."
             )
         if self.finding == "no evidence":
             return (
@@ -144,6 +175,64 @@ class StructureTest:
             notes.append(self._way_out())
         return tuple(notes)
 
+    def to_dict(self, *, gains: Sequence[PartitionGain] = ()) -> dict[str, Any]:
+        """Return what was found as plain data, ready for JSON.
+
+        Parameters
+        ----------
+        gains
+            What each partition adds, if :func:`~structent.studies.partition_gains` was asked.
+        """
+        low, high = self.effect_interval
+        return {
+            "finding": self.finding,
+            "sentence": self.sentence,
+            "notes": list(self.notes),
+            "p_value": self.p_value,
+            "level": self.level,
+            "scrambled_copies": self.p.n_drawn,
+            "as_good": self.p.n_as_good,
+            "stopped_early": self.p.is_stopped_early,
+            "orbit_size": self.orbit_size,
+            "effect": {"mean": self.effect, "low": low, "high": high},
+            "loss": self.loss,
+            "null_losses": self.null.tolist(),
+            "against_none": self.against_none.to_dict() | {"p_value": self.p_value_against_none},
+            "partitions": [
+                {"left_out": gain.name, "weight": gain.weight} | gain.difference.to_dict()
+                for gain in gains
+            ],
+            "seconds": self.seconds,
+            "seed": self.seed,
+        }
+
+    def to_html(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        data: str = "table",
+        target: str = "label",
+        notes: Sequence[str] = (),
+        gains: Sequence[PartitionGain] = (),
+    ) -> None:
+        """Write the report: one HTML file that needs nothing else, all or not at all.
+
+        Parameters
+        ----------
+        path
+            The file to write.
+        data, target
+            What the report calls the table and its label column.
+        notes
+            What was done to the table before, one sentence each.
+        gains
+            What each partition adds, if :func:`~structent.studies.partition_gains` was asked.
+        """
+        from structent.report import structure_test_page, write_page  # noqa: PLC0415  it needs this
+
+        page = structure_test_page(self, data=data, target=target, notes=notes, gains=gains)
+        write_page(path, page)
+
     def _way_out(self) -> str:
         needed = int(np.ceil(1 / self.level - 1e-9)) - 1
         if self.orbit_size is not None and self.orbit_size <= needed:
@@ -154,12 +243,34 @@ class StructureTest:
         return f"The level {self.level:g} takes at least {needed} permutations."
 
 
-def _counted(n_copies: int) -> str:
-    return f"{n_copies:,} scrambled {'copy' if n_copies == 1 else 'copies'}"
+@dataclass(frozen=True, eq=False)
+class PartitionGain:
+    """What a partition, or a whole level, adds to a structure.
 
+    Attributes
+    ----------
+    level
+        Its level.
+    partition
+        The partition; None for all partitions of the level.
+    weight
+        Its weight in the structure.
+    difference
+        The log loss with the partition minus the log loss without it, paired over the folds: below
+        0 it helps.
+    """
 
-# Losses that are equal may differ by rounding, where they are summed in another order.
-_TIE = 1e-12
+    level: str
+    partition: Partition | None
+    weight: float
+    difference: Difference
+
+    @property
+    def name(self) -> str:
+        """The level, and what distinguishes the partition within it."""
+        if self.partition is None:
+            return f"{self.level}: all"
+        return f"{self.level}: {', '.join(self.partition.names)}"
 
 
 class PValue(NamedTuple):
@@ -188,10 +299,10 @@ def p_value_of(as_good: Iterable[bool], *, stop_after: int | None = None) -> PVa
 
     .. math:: p = \frac{1 + b}{1 + m}
 
-    for b of m copies as good or better, those of equal loss among them: the structure itself is one
-    of the ``1 + m`` among which it would stand anywhere by chance. With ``stop_after`` = h the
-    copies are looked at one by one until h of them are as good (Besag and Clifford, 1991). If that
-    happens at the l-th copy,
+    for b of m copies as good or better, copies of equal loss among them: the structure itself is
+    one of the ``1 + m``, and without meaning it would take any place among them by chance. With
+    ``stop_after`` = h the copies are looked at one by one until h of them are as good (Besag and
+    Clifford, 1991). If that happens at the l-th copy,
 
     .. math:: p = \frac{h}{l}
 
@@ -232,3 +343,7 @@ def as_good_as(losses: FloatArray, loss: float) -> list[bool]:
     """
     found: list[bool] = (losses <= loss + _TIE * abs(loss)).tolist()
     return found
+
+
+def _counted(n_copies: int) -> str:
+    return f"{n_copies:,} scrambled {'copy' if n_copies == 1 else 'copies'}"

@@ -14,7 +14,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.metrics import log_loss
 
-from structent import SpanningTreePartitions, hierarchy
+from structent import SpanningTreePartitions, circular, hierarchy
 from structent.errors import StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.estimators.dask.classifier import DaskStructuredBoostingClassifier
@@ -64,6 +64,17 @@ def assert_same_model(on_dask, on_one_machine, table=X_TEST):
 
 
 # Training
+
+
+def test_a_short_form_is_built_from_the_labels_of_all_chunks(client):
+    labels = np.char.lstrip(Y, "m").astype(int)
+    in_order = np.argsort(labels, kind="stable")  # so that no chunk has all classes
+    table = da.from_array(X[in_order], chunks=(500, 2))
+    by_name = DaskStructuredBoostingClassifier("circular:width=3", client=client, **ROUNDS)
+    by_name.fit(table, da.from_array(labels[in_order], chunks=500))
+    assert by_name.structure_ == circular(range(12), width=3)
+    local = StructuredBoostingClassifier("circular:width=3", **ROUNDS)
+    assert_same_model(by_name, local.fit(X[in_order], labels[in_order]))
 
 
 def test_test_log_loss_is_within_one_percent_of_one_process():

@@ -13,7 +13,7 @@ from structent.estimators.dask.classifier import DaskStructuredBoostingClassifie
 from structent.estimators.dask.cluster import Cluster
 from tests.estimators.dask.problems import MONTHS, circle_rows, two_workers
 
-pytestmark = pytest.mark.requires("dask")
+pytestmark = [pytest.mark.slow, pytest.mark.requires("dask")]
 
 X, Y = (da.from_array(part, chunks=100) for part in circle_rows(400, seed=0))
 

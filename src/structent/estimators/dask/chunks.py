@@ -1,4 +1,4 @@
-"""Tables, labels and weights of Dask, chunk by chunk of rows."""
+"""Tables, labels and weights of Dask, chunk by chunk: looked through, encoded, predicted for."""
 
 from __future__ import annotations
 
@@ -8,20 +8,41 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 
 from structent._optional import load_optional
-from structent._typing import FloatArray
+from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
-from structent.estimators.classes import label_column
+from structent.estimators.classes import (
+    Classes,
+    checked_labels,
+    given_structure,
+    label_column,
+)
+from structent.estimators.columns import Columns, rows_at
 from structent.estimators.dask.cluster import Cluster
-from structent.estimators.fitted import Encoder
-from structent.estimators.rows import TrainingRows, checked_weights, code_totals
+from structent.estimators.rows import (
+    TrainingRows,
+    checked_sample_weight,
+    code_totals,
+    row_weights,
+)
+from structent.estimators.training import Encoder
+from structent.structure.samplers import Structure
 
 _PURPOSE = "DaskStructuredBoostingClassifier"
 dask = load_optional("dask", extra="dask", purpose=_PURPOSE)
 da = load_optional("dask.array", extra="dask", purpose=_PURPOSE)
 dd = load_optional("dask.dataframe", extra="dask", purpose=_PURPOSE)
+pandas = load_optional("pandas", extra="dask", purpose=_PURPOSE)
+
+_NO_LABELS, _NO_WEIGHTS = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64)
+_NO_ROW = "there must be a row to train on that has a weight, got none; see also sample_weight"
+_NO_VALIDATION = (
+    "there must be a row for validation, got none; give more rows, a larger validation_fraction, "
+    "an eval_set, or early_stopping_rounds=None"
+)
 
 
 class Chunk(NamedTuple):
@@ -34,11 +55,6 @@ class Chunk(NamedTuple):
     def apply(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return what a function makes of the three, and of more arguments, not computed yet."""
         return dask.delayed(function, pure=False)(*self, *arguments)
-
-
-def shared(value: Any) -> Any:
-    """Return a value as one part of a graph that all chunks share."""
-    return dask.delayed(value, traverse=False)
 
 
 def is_dask_table(X: Any) -> bool:
@@ -63,32 +79,21 @@ def checked_table(X: Any, name: str) -> Any:
 
 
 def row_of(X: Any) -> Any:
-    """Return a made-up row with the columns of a table, to learn from what becomes of it."""
-    return X._meta_nonempty.iloc[:1] if isinstance(X, dd.DataFrame) else np.zeros((1, X.shape[1]))
-
-
-def table_chunks(X: Any) -> list[Any]:
-    """Return the chunks of a table, not computed yet."""
-    if isinstance(X, dd.DataFrame):
-        return list(X.to_delayed())
-    return list(_delayed(X).ravel())
-
-
-def row_counts(X: Any) -> tuple[float, ...]:
-    """Return the number of rows in each chunk, NaN where it is not known."""
-    counts: tuple[float, ...] = (
-        (np.nan,) * X.npartitions if isinstance(X, dd.DataFrame) else X.chunks[0]
-    )
-    return counts
+    """Return a made-up row with the columns of a table, to see what a model returns for it."""
+    if not isinstance(X, dd.DataFrame):
+        return np.zeros((1, X.shape[1]))
+    values = [[0] if dtype.kind in "biuf" else [None] for dtype in X.dtypes]
+    columns = [pandas.Series(v, dtype=dtype) for v, dtype in zip(values, X.dtypes, strict=True)]
+    return pandas.DataFrame(dict(enumerate(columns))).set_axis(X.columns, axis="columns")
 
 
 def dask_chunks(X: Any, y: Any, sample_weight: Any) -> list[Chunk]:
     """Return the chunks of a table with those of its labels and weights."""
-    counts = row_counts(X)
+    counts = _row_counts(X)
     weights = [None] * len(counts)
     if sample_weight is not None:
         weights = _column_chunks(sample_weight, "sample_weight", counts)
-    parts = zip(table_chunks(X), _column_chunks(y, "y", counts), weights, strict=True)
+    parts = zip(_table_chunks(X), _column_chunks(y, "y", counts), weights, strict=True)
     return [Chunk(*part) for part in parts]
 
 
@@ -98,65 +103,95 @@ def scattered_chunks(X: Any, y: Any, client: Any) -> list[Chunk]:
     places = np.array_split(np.arange(len(y)), n_chunks)
     labels = np.asarray(y)
     scatter = partial(client.scatter, hash=False)
-    return [Chunk(scatter(_safe_indexing(X, p)), scatter(labels[p]), None) for p in places]
+    return [Chunk(scatter(rows_at(X, p)), scatter(labels[p]), None) for p in places]
 
 
-def predictions(X: Any, model: Any, method: str, arguments: tuple[Any, ...]) -> Any:
-    """Return what a method of a fitted model predicts for a Dask table, as a Dask array."""
-    none = getattr(model, method)(row_of(X), *arguments)[:0]
-    predicted = dask.delayed(_of_chunk)
-    everywhere = shared(model)
-    parts = [predicted(t, everywhere, method, arguments, none) for t in table_chunks(X)]
-    return in_array(parts, row_counts(X), none)
+def surveyed_structure(
+    structure: Structure | str | None,
+    chunks: Sequence[Chunk],
+    cluster: Cluster,
+    *,
+    allow_blocks: bool,
+) -> Structure | None:
+    """Return the structure, built from all labels where it is a short form."""
+    labels = None
+    if isinstance(structure, str) and not allow_blocks:
+        labels = _all_labels(chunks, cluster)
+    return given_structure(structure, labels, allow_blocks=allow_blocks)
 
 
-def in_array(parts: Sequence[Any], counts: Sequence[float], like: NDArray[Any]) -> Any:
-    """Return delayed arrays, one below the other, as a Dask array of the type of ``like``."""
-    tail = like.shape[1:]
-    arrays = [
-        da.from_delayed(part, shape=(count, *tail), meta=like[:0])
-        for part, count in zip(parts, counts, strict=True)
+def surveyed_classes(
+    structure: Structure | None, chunks: Sequence[Chunk], cluster: Cluster
+) -> Classes:
+    """Return the classes of the structure, or those of all labels if there is none."""
+    if structure is not None:
+        return Classes.of_structure(structure)
+    return Classes.of(None, _all_labels(chunks, cluster))
+
+
+def surveyed_sets(
+    structure: Structure | None, chunks: Sequence[Chunk], cluster: Cluster
+) -> Classes:
+    """Return the classes of the structure, and the sets of them that any label means."""
+    lazy = [dask.delayed(_distinct_mixed_labels)(chunk.labels) for chunk in chunks]
+    return Classes.of_mixed(structure, *cluster.compute(lazy, "y"))
+
+
+def surveyed_columns(X: Any, cluster: Cluster) -> Columns:
+    """Return the columns of a table, with the categories that it has anywhere."""
+    if isinstance(X, da.Array):
+        return Columns((None,) * X.shape[1])
+    empty = row_of(X).iloc[:0]
+    categories = list(Columns.of(empty).categories)  # refuses dates before anything is read
+    places = [j for j, dtype in enumerate(empty.dtypes) if dtype.kind not in "biuf"]
+    if not places:
+        return Columns(tuple(categories))
+    tables = _table_chunks(X.iloc[:, places])
+    found = cluster.compute([dask.delayed(_distinct_values)(table) for table in tables], "X")
+    for j, *values in zip(places, *found, strict=True):
+        categories[j] = _categories(empty.iloc[:, j], [v for part in values for v in part])
+    return Columns(tuple(categories))
+
+
+def surveyed_class_weights(
+    class_weight: Any, classes: Classes, chunks: Sequence[Chunk], cluster: Cluster
+) -> FloatArray:
+    """Return what the weight of a row is multiplied by, for the code of its label, (codes,)."""
+    every = np.arange(classes.n_codes)
+    if not isinstance(class_weight, str):
+        return row_weights(None, class_weight, every, classes)
+    of_all = _shared(classes)
+    found = cluster.compute([chunk.apply(_totals, of_all) for chunk in chunks], "y")
+    totals: FloatArray = np.sum(found, axis=0)
+    # As if each code were one row that has all its weight.
+    weighted = row_weights(totals, class_weight, every, classes)
+    class_weights: FloatArray = np.ones(len(every))
+    return np.divide(weighted, totals, out=class_weights, where=totals > 0)
+
+
+def sampled_rows(
+    chunks: Sequence[Chunk], n_rows: int, seed: int, cluster: Cluster
+) -> tuple[Any, NDArray[Any], FloatArray | None]:
+    """Return the table, labels and weights of at most so many rows, drawn from all alike."""
+    counts = cluster.compute([dask.delayed(len)(chunk.labels) for chunk in chunks], "y")
+    ends = np.cumsum(counts)
+    rng = np.random.default_rng(seed)
+    drawn = np.sort(rng.choice(ends[-1], min(n_rows, ends[-1]), replace=False, shuffle=False))
+    if len(drawn) == 0:
+        raise StructentError("X must have at least one row, got none")
+    places = np.split(drawn, np.searchsorted(drawn, ends[:-1]))
+    lazy = [
+        chunk.apply(_some_rows, here - (end - count))
+        for chunk, here, end, count in zip(chunks, places, ends, counts, strict=True)
+        if len(here)
     ]
-    return da.concatenate(arrays, allow_unknown_chunksizes=True)
-
-
-def _column_chunks(values: Any, name: str, counts: tuple[float, ...]) -> list[Any]:
-    """Return the chunks of a column, as many as the table has."""
-    if not isinstance(values, da.Array | dd.Series) or values.ndim != 1:
-        raise StructentError(
-            f"{name} must be a Dask array with one axis, or a Dask series, got "
-            f"{type(values).__name__} with shape {np.shape(values)}; dask.array.from_array(..., "
-            "chunks=X.chunks[0]) makes one"
-        )
-    n_rows = sum(counts)
-    if isinstance(values, da.Array) and not np.isnan(n_rows + values.shape[0]):
-        if values.shape[0] != n_rows:
-            raise StructentError(f"{name} has {values.shape[0]} rows but X has {n_rows}")
-        values = values.rechunk((counts,))
-    # Of unknown length, chunks can be matched by number alone; each pair is checked when computed.
-    chunks = list(_delayed(values) if isinstance(values, da.Array) else values.to_delayed())
-    if len(chunks) != len(counts):
-        raise StructentError(
-            f"{name} must have as many chunks as X where their rows are not known, {len(counts)}, "
-            f"got {len(chunks)}; rechunk() or repartition() one of them"
-        )
-    return chunks
-
-
-def _delayed(array: Any) -> NDArray[Any]:
-    # As it is: optimised, a key would mean one thing here and another in a later graph, which the
-    # scheduler warns of as a cause of deadlocks.
-    delayed: NDArray[Any] = array.to_delayed(optimize_graph=False)
-    return delayed
-
-
-def _of_chunk(
-    table: Any, model: Any, method: str, arguments: tuple[Any, ...], none: NDArray[Any]
-) -> NDArray[Any]:
-    if len(table) == 0:  # scikit-learn would refuse it
-        return none
-    predicted: NDArray[Any] = getattr(model, method)(table, *arguments)
-    return predicted
+    tables, labels, weights = zip(*cluster.compute(lazy, "X"), strict=True)
+    is_weighted = weights[0] is not None
+    return (
+        _stacked(tables),
+        np.concatenate(labels),
+        np.concatenate(weights) if is_weighted else None,
+    )
 
 
 def encoded_chunks(
@@ -173,7 +208,7 @@ def encoded_chunks(
     class_weights
         What the weight of a row is multiplied by, for the code of its label, (codes,).
     """
-    arguments = shared(encoder), shared(class_weights)
+    arguments = _shared(encoder), _shared(class_weights)
     return [chunk.apply(_encoded, *arguments) for chunk in chunks]
 
 
@@ -218,12 +253,119 @@ def split_rows(
     return rows.take(~held), rows.take(held)
 
 
-_NO_LABELS, _NO_WEIGHTS = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64)
-_NO_ROW = "there must be a row to train on that has a weight, got none; see also sample_weight"
-_NO_VALIDATION = (
-    "there must be a row for validation, got none; give more rows, a larger validation_fraction, "
-    "an eval_set, or early_stopping_rounds=None"
-)
+def predictions(X: Any, model: Any, method: str, arguments: tuple[Any, ...]) -> Any:
+    """Return what a method of a fitted model predicts for a Dask table, as a Dask array."""
+    none = getattr(model, method)(row_of(X), *arguments)[:0]
+    predicted = dask.delayed(_of_chunk)
+    everywhere = _shared(model)
+    parts = [predicted(t, everywhere, method, arguments, none) for t in _table_chunks(X)]
+    return in_array(parts, _row_counts(X), none)
+
+
+def in_array(parts: Sequence[Any], counts: Sequence[float], like: NDArray[Any]) -> Any:
+    """Return delayed arrays, one below the other, as a Dask array of the type of ``like``."""
+    tail = like.shape[1:]
+    arrays = [
+        da.from_delayed(part, shape=(count, *tail), meta=like[:0])
+        for part, count in zip(parts, counts, strict=True)
+    ]
+    return da.concatenate(arrays, allow_unknown_chunksizes=True)
+
+
+def _shared(value: Any) -> Any:
+    """Return a value as one part of a graph that all chunks share."""
+    return dask.delayed(value, traverse=False)
+
+
+def _delayed(array: Any) -> NDArray[Any]:
+    # As it is: optimised, a key would mean one thing here and another in a later graph, which the
+    # scheduler warns of as a cause of deadlocks.
+    delayed: NDArray[Any] = array.to_delayed(optimize_graph=False)
+    return delayed
+
+
+def _table_chunks(X: Any) -> list[Any]:
+    """Return the chunks of a table, not computed yet."""
+    if isinstance(X, dd.DataFrame):
+        return list(X.to_delayed())
+    return list(_delayed(X).ravel())
+
+
+def _row_counts(X: Any) -> tuple[float, ...]:
+    """Return the number of rows in each chunk, NaN where it is not known."""
+    counts: tuple[float, ...] = (
+        (np.nan,) * X.npartitions if isinstance(X, dd.DataFrame) else X.chunks[0]
+    )
+    return counts
+
+
+def _column_chunks(values: Any, name: str, counts: tuple[float, ...]) -> list[Any]:
+    """Return the chunks of a column, as many as the table has."""
+    if not isinstance(values, da.Array | dd.Series) or values.ndim != 1:
+        raise StructentError(
+            f"{name} must be a Dask array with one axis, or a Dask series, got "
+            f"{type(values).__name__} with shape {np.shape(values)}; dask.array.from_array(..., "
+            "chunks=X.chunks[0]) makes one"
+        )
+    n_rows = sum(counts)
+    if isinstance(values, da.Array) and not np.isnan(n_rows + values.shape[0]):
+        if values.shape[0] != n_rows:
+            raise StructentError(f"{name} has {values.shape[0]} rows but X has {n_rows}")
+        values = values.rechunk((counts,))
+    # Of unknown length, chunks can be matched by number alone; each pair is checked when computed.
+    chunks = list(_delayed(values) if isinstance(values, da.Array) else values.to_delayed())
+    if len(chunks) != len(counts):
+        raise StructentError(
+            f"{name} must have as many chunks as X where their rows are not known, {len(counts)}, "
+            f"got {len(chunks)}; rechunk() or repartition() one of them"
+        )
+    return chunks
+
+
+def _all_labels(chunks: Sequence[Chunk], cluster: Cluster) -> NDArray[Any]:
+    """Return the different labels of all chunks, some of them more than once."""
+    found = cluster.compute([dask.delayed(_distinct_labels)(chunk.labels) for chunk in chunks], "y")
+    return checked_labels(np.concatenate(found))
+
+
+def _distinct_labels(labels: Any) -> NDArray[Any]:
+    column = column_or_1d(labels)
+    if len(column):
+        check_classification_targets(column)
+    return np.unique(column)
+
+
+def _distinct_mixed_labels(labels: Any) -> list[Any]:
+    column = checked_labels(labels, allow_blocks=True)
+    return list({frozenset(y) if isinstance(y, set) else y for y in column})
+
+
+def _distinct_values(table: Any) -> list[list[Any]]:
+    return [table.iloc[:, j].dropna().unique().tolist() for j in range(table.shape[1])]
+
+
+def _categories(empty: Any, values: list[Any]) -> tuple[Any, ...] | None:
+    # The categories of a categorical type may differ from chunk to chunk: the type is made again.
+    dtype = "category" if str(empty.dtype) == "category" else empty.dtype
+    column = pandas.Series(values, dtype=dtype, name=empty.name)
+    (categories,) = Columns.of(column.to_frame()).categories
+    return categories
+
+
+def _totals(_table: Any, labels: Any, weights: Any, classes: Classes) -> FloatArray:
+    codes = classes.encode(label_column(labels, classes))
+    return code_totals(codes, _chunk_weights(weights, len(codes)), classes.n_codes)
+
+
+def _some_rows(table: Any, labels: Any, weights: Any, places: IndexArray) -> tuple[Any, Any, Any]:
+    some_weights = None if weights is None else np.asarray(weights)[places]
+    return rows_at(table, places), np.asarray(labels)[places], some_weights
+
+
+def _stacked(tables: Sequence[Any]) -> Any:
+    if isinstance(tables[0], np.ndarray):
+        return np.concatenate(tables)
+    return pandas.concat(tables)
 
 
 def _in_arrays(
@@ -258,10 +400,28 @@ def _encoded(
     if len(codes) == 0:  # scikit-learn would refuse it
         no_features = np.empty((0, len(encoder.is_categorical)), dtype=np.float32)
         return TrainingRows(no_features, _NO_LABELS, _NO_WEIGHTS)
-    row_weights = checked_weights(weights, len(codes)) * class_weights[codes]
-    rows = TrainingRows(encoder.features(encoder.columns.codes(table)), codes, row_weights)
-    return rows.take(row_weights > 0)
+    of_rows = _chunk_weights(weights, len(codes)) * class_weights[codes]
+    rows = TrainingRows(encoder.features(encoder.columns.codes(table)), codes, of_rows)
+    return rows.take(of_rows > 0)
+
+
+def _chunk_weights(weights: Any, n_rows: int) -> FloatArray:
+    if weights is not None and len(weights) != n_rows:
+        raise StructentError(
+            "sample_weight must have the same rows as y in every chunk, got chunks of "
+            f"{len(weights)} and {n_rows}; make both from one table"
+        )
+    return checked_sample_weight(weights, n_rows)
 
 
 def _summary(rows: TrainingRows, n_codes: int) -> tuple[int, FloatArray]:
     return len(rows.labels), code_totals(rows.labels, rows.weights, n_codes)
+
+
+def _of_chunk(
+    table: Any, model: Any, method: str, arguments: tuple[Any, ...], none: NDArray[Any]
+) -> NDArray[Any]:
+    if len(table) == 0:  # scikit-learn would refuse it
+        return none
+    predicted: NDArray[Any] = getattr(model, method)(table, *arguments)
+    return predicted

@@ -17,7 +17,6 @@ from structent.errors import StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.estimators.classes import (
     Classes,
-    Structure,
     check_two_classes,
     mixed_labels,
     with_pairs,
@@ -31,19 +30,17 @@ from structent.estimators.dask.chunks import (
     is_dask_table,
     predictions,
     row_of,
-    scattered_chunks,
-    training_rows,
-    validation_rows,
-)
-from structent.estimators.dask.cluster import Cluster
-from structent.estimators.dask.survey import (
     sampled_rows,
+    scattered_chunks,
     surveyed_class_weights,
     surveyed_classes,
     surveyed_columns,
     surveyed_sets,
+    surveyed_structure,
+    training_rows,
+    validation_rows,
 )
-from structent.estimators.fitted import Encoder, FittedBoosting
+from structent.estimators.dask.cluster import Cluster
 from structent.estimators.rows import (
     TrainingRows,
     check_eval_columns,
@@ -52,8 +49,9 @@ from structent.estimators.rows import (
     log_prior_of_totals,
     spread_totals,
 )
-from structent.estimators.training import Settings, Training
+from structent.estimators.training import Encoder, FittedBoosting, Settings, Training
 from structent.estimators.weights import chosen_structure
+from structent.structure.samplers import Structure
 
 N_SAMPLED = 20_000  # rows on which weights="auto" chooses
 
@@ -64,26 +62,26 @@ class DaskStructuredBoostingClassifier(
 ):
     """:class:`~structent.estimators.boosting.StructuredBoostingClassifier` on a Dask cluster.
 
-    The table stays on the workers, chunk by chunk, and XGBoost trains where it is: bring as many
-    chunks as there are workers, or more. Predictions for Dask tables are Dask arrays, computed when
-    they are asked for.
+    The table stays on the workers, chunk by chunk, and XGBoost trains where it is: there should be
+    at least as many chunks as workers. Predictions for Dask tables are Dask arrays, computed when
+    they are needed.
 
     Parameters
     ----------
     structure, weights, n_estimators, learning_rate, max_depth, min_child_weight, reg_lambda
-        As there. ``weights="auto"`` chooses on 20,000 rows at most, drawn from all alike and
+        As there. ``weights="auto"`` chooses on at most 20,000 rows, drawn uniformly from all and
         brought to the client.
     subsample, colsample, trees, curvature, early_stopping_rounds, class_weight
         As there.
     engine
         "xgboost", the only one that trains on Dask.
     split_search
-        "full". For "structured" XGBoost 3.2 would sum leaf values over the rows of each worker
-        alone, and workers would not agree on the model.
+        "full". For "structured" XGBoost 3.2 would sum leaf values over the rows of one worker
+        only, and workers would not agree on the model.
     validation_fraction
-        The share of the rows held back for early stopping where there is no ``eval_set``. Each row
-        is drawn by itself, as a function of the seed and its chunk: classes are not held back
-        alike, as they are on one machine.
+        The share of the rows held back for early stopping if there is no ``eval_set``. Each row is
+        drawn by itself, as a function of the seed and its chunk: the shares of the classes differ,
+        unlike on one machine.
     random_state, progress, allow_blocks
         As there.
     n_jobs
@@ -96,7 +94,7 @@ class DaskStructuredBoostingClassifier(
 
     Attributes
     ----------
-    classes_, weights_, best_iteration_, validation_log_loss_, feature_importances_
+    classes_, structure_, weights_, best_iteration_, validation_log_loss_, feature_importances_
         As there.
     n_features_in_, feature_names_in_
         The columns of X, as in scikit-learn.
@@ -122,7 +120,7 @@ class DaskStructuredBoostingClassifier(
 
     def __init__(  # noqa: PLR0913  scikit-learn's way: every parameter by name
         self,
-        structure: Structure | None = None,
+        structure: Structure | str | None = None,
         *,
         weights: Any = None,
         n_estimators: int = 2000,
@@ -175,8 +173,8 @@ class DaskStructuredBoostingClassifier(
         Parameters
         ----------
         X
-            A Dask array, or a Dask dataframe of pandas. Missing values are welcome; categorical and
-            text columns of dataframes are encoded.
+            A Dask array, or a Dask dataframe of pandas. Values may be missing; categorical and text
+            columns of dataframes are encoded.
         y
             The label of each row, a Dask array or series in the same chunks.
         sample_weight
@@ -213,7 +211,7 @@ class DaskStructuredBoostingClassifier(
                     _seed(random),
                     self._n_threads(cluster),
                     on_round,
-                    classes.targets,
+                    classes.label_sets,
                 )
             )
         self._keep(local.adopt(FittedBoosting(encoder, model, scores)))
@@ -317,10 +315,13 @@ class DaskStructuredBoostingClassifier(
         cluster: Cluster,
     ) -> Structure | None:
         """Return the structure with its weights, which only "auto" needs rows for."""
+        structure = surveyed_structure(
+            self.structure, chunks, cluster, allow_blocks=self.allow_blocks
+        )
         rows: Any = None, None, None
-        if self.structure is not None and isinstance(self.weights, str):
+        if structure is not None and isinstance(self.weights, str):
             rows = sampled_rows(chunks, N_SAMPLED, _seed(random), cluster)
-        return chosen_structure(local, *rows)
+        return chosen_structure(local, structure, *rows)
 
     def _classes(
         self,

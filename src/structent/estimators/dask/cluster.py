@@ -26,7 +26,7 @@ from structent.estimators.engines.xgboost import (
 from structent.estimators.rows import TrainingRows
 from structent.estimators.training import OnRound, Training, round_progress
 from structent.losses.boosters.rounds import FloatRows
-from structent.losses.boosters.xgboost import HAS_TREE_OBJECTIVE, xgboost
+from structent.losses.boosters.xgboost import TreeObjective, xgboost
 
 _PURPOSE = "DaskStructuredBoostingClassifier"
 load_optional("dask", extra="dask", purpose=_PURPOSE)
@@ -78,7 +78,7 @@ class Cluster:
         return int(min(self.client.nthreads().values()))
 
     def compute(self, lazy: Sequence[Any], what: str) -> list[Any]:
-        """Return the values of one delayed object a chunk of rows, all of ``what``."""
+        """Return the values of delayed objects, one per chunk of the rows of ``what``."""
         futures = self.client.compute(list(lazy))
         self._wait_for(futures, what)
         values: list[Any] = self.client.gather(futures)
@@ -154,10 +154,7 @@ class Cluster:
         return xgboost_dask.DaskQuantileDMatrix(self.client, rows.features, ref=ref, **options)
 
 
-_Base: Any = xgboost.objective.TreeObjective if HAS_TREE_OBJECTIVE else object
-
-
-class _OnWorker(_Base):  # type: ignore[misc]  # a base class that old versions lack
+class _OnWorker(TreeObjective):  # type: ignore[misc]  # known at run time alone
     """An objective where a worker may have rows for validation alone."""
 
     def __init__(self, objective: Any, n_classes: int) -> None:

@@ -24,7 +24,7 @@ def train(training: Training) -> LightGBMModel:
             training.structure,
             curvature=settings.curvature,
             n_threads=training.n_threads,
-            targets=training.targets,
+            label_sets=training.label_sets,
         )
     }
     data = _dataset(training.rows, training, parameters)
@@ -37,7 +37,9 @@ def train(training: Training) -> LightGBMModel:
         int(settings.n_estimators),
         valid_sets=validation,
         # Early stopping looks at plain log loss, whatever the structure.
-        feval=structured_metric(trivial(training.structure.classes), targets=training.targets),
+        feval=structured_metric(
+            trivial(training.structure.classes), label_sets=training.label_sets
+        ),
         callbacks=_callbacks(settings, training.on_round, with_validation=bool(validation)),
     )
     best = booster.best_iteration if booster.best_iteration > 0 else None
@@ -110,7 +112,7 @@ def _parameters(training: Training) -> dict[str, Any]:
         "seed": training.seed,
         "num_threads": training.n_threads,
         "deterministic": True,
-        "force_row_wise": True,  # what LightGBM finds the faster way may differ from run to run
+        "force_row_wise": True,  # else LightGBM takes the faster way, which may differ by run
         "verbosity": -1,
     }
 

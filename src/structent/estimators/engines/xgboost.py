@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,14 +15,9 @@ from structent.errors import StructentError
 from structent.estimators.columns import FloatTable
 from structent.estimators.rows import TrainingRows
 from structent.estimators.training import OnRound, Settings, Training
-from structent.losses.boosters.xgboost import (
-    HAS_TREE_OBJECTIVE,
-    structured_metric,
-    structured_objective,
-    xgboost,
-)
+from structent.losses.boosters.xgboost import structured_metric, structured_objective, xgboost
 from structent.structure import RandomPartition, trivial
-from structent.structure.targets import Targets
+from structent.structure.targets import LabelSets
 
 VALIDATION = "validation"
 METRIC = "mlogloss"  # early stopping looks at plain log loss, whatever the structure
@@ -51,36 +45,28 @@ def train(training: Training) -> XGBoostModel:
 
 def objective(training: Training) -> Any:
     """Return the objective of a task."""
-    split_structure = training.split_structure
-    if split_structure is not None and not HAS_TREE_OBJECTIVE:
-        warnings.warn(
-            f"split_search='structured' needs XGBoost 3.2 or newer, got {xgboost.__version__}: "
-            "splits are searched on the whole gradient",
-            stacklevel=2,
-        )
-        split_structure = None
     return structured_objective(
         training.structure,
         curvature=training.settings.curvature,
-        split_structure=split_structure,
+        split_structure=training.split_structure,
         split_seed=training.seed,
         n_threads=training.n_threads,
-        targets=training.targets,
+        label_sets=training.label_sets,
     )
 
 
 def metric(training: Training) -> Any:
     """Return what takes the place of XGBoost's log loss where labels may be sets, else None."""
-    if training.targets is None:
+    if training.label_sets is None:
         return None
-    return _LogLossOfSets(trivial(training.structure.classes), training.targets)
+    return _LogLossOfSets(trivial(training.structure.classes), training.label_sets)
 
 
 def parameters(training: Training) -> dict[str, Any]:
     """Return the settings under XGBoost's names."""
     settings, start = training.settings, training.start
-    # XGBoost's own metric refuses labels that are no classes.
-    has_sets = training.targets is not None
+    # XGBoost's own metric refuses labels that are not classes.
+    has_sets = training.label_sets is not None
     return {
         # Known to XGBoost beside our objective, so that it predicts probabilities.
         "objective": "multi:softprob",
@@ -156,7 +142,7 @@ class XGBoostModel:
 
     def margins(self, features: FloatTable, n_threads: int) -> FloatArray:
         """Return the logits of each row, (n, classes)."""
-        if n_threads != self._n_threads:  # threads may share a booster, not while it is changed
+        if n_threads != self._n_threads:  # threads may share a booster, but not change it
             self.booster.set_param({"nthread": n_threads})
             self._n_threads = n_threads
         types = self.booster.feature_types
@@ -192,10 +178,10 @@ class _OnRound(xgboost.callback.TrainingCallback):  # type: ignore[misc,name-def
 
 
 class _LogLossOfSets:
-    """Plain log loss, under XGBoost's own name; of a set of classes that of its probability."""
+    """Plain log loss, under XGBoost's own name; for a set of classes, -log of its probability."""
 
-    def __init__(self, structure: RandomPartition, targets: Targets) -> None:
-        self._mean_loss = structured_metric(structure, targets=targets)
+    def __init__(self, structure: RandomPartition, label_sets: LabelSets) -> None:
+        self._mean_loss = structured_metric(structure, label_sets=label_sets)
 
     def __call__(self, margins: Any, data: Any) -> tuple[str, float]:
         weight = float(data.get_weight().sum())
@@ -217,11 +203,11 @@ def _matrix(rows: TrainingRows, training: Training, ref: Any = None) -> Any:
 
 @contextmanager
 def interrupts_postponed() -> Iterator[None]:
-    """Raise an interrupt at the end of the block, if one came meanwhile.
+    """Raise an interrupt at the end of the block, if one came during it.
 
-    XGBoost asks Python for rows several times while it builds a matrix. An interrupt that falls
-    into such a question is lost, XGBoost takes it for the end of the rows, and the memory of the
-    process may be damaged.
+    XGBoost asks Python for rows several times while it builds a matrix. An interrupt during such a
+    call is lost, XGBoost takes it for the end of the rows, and the memory of the process may be
+    damaged.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):

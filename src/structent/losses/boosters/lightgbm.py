@@ -8,7 +8,7 @@ import numpy as np
 
 from structent._optional import load_optional
 from structent.losses.boosters.rounds import FloatRows, MeanLoss, Rounds
-from structent.structure import PartitionSampler, RandomPartition, Targets
+from structent.structure import LabelSets, PartitionSampler, RandomPartition
 
 lightgbm = load_optional("lightgbm", extra="lightgbm", purpose="The structured loss for LightGBM")
 
@@ -19,33 +19,28 @@ def structured_objective(
     curvature: str = "gradient",
     first_round: int = 0,
     n_threads: int | None = None,
-    targets: Targets | None = None,
+    label_sets: LabelSets | None = None,
 ) -> StructuredObjective:
     """Return the structured loss as an objective for LightGBM.
 
     For ``params["objective"]`` of ``lightgbm.train``, with ``num_class``, and for LightGBM's
     scikit-learn estimators (``LGBMClassifier(objective=objective)``). Labels are class indices, in
-    the order of ``structure.classes``. With an objective of one's own LightGBM predicts margins:
-    their softmax are the probabilities. Training starts from ``init_score``, or from 0.
+    the order of ``structure.classes``. With a custom objective LightGBM predicts margins: their
+    softmax gives the probabilities. Training starts from ``init_score``, or from 0.
 
     Parameters
     ----------
     structure
         A random partition, or a sampler: then each round has a structure of its own, a function of
         the sampler and the number of the round, so that restarts agree. LightGBM does not tell the
-        round, so that calls are counted, from the start in every ``lightgbm.train``.
+        round, so calls are counted: from the start in every ``lightgbm.train``.
     curvature
-        What stands for the second derivative, which is negative here and there:
+        What stands for the second derivative, which can be negative:
         "gradient" (its magnitude, which keeps every leaf value within 1), "bound" (q(1 - q)),
         "fisher" (its mean over labels drawn from q) or "native" (k/(k - 1) q(1 - q), LightGBM's own
         for k classes).
-    first_round
-        The number of rounds that were trained before, where training is continued.
-    n_threads
-        How many threads to use, all that the process may have if None.
-    targets
-        Where rows are labelled by classes, blocks or sets of classes: what
-        ``structure.encode(labels, allow_blocks=True)`` gave. Labels are then its codes.
+    first_round, n_threads, label_sets
+        As for :func:`structent.losses.boosters.xgboost.structured_objective`.
 
     Examples
     --------
@@ -60,7 +55,7 @@ def structured_objective(
     >>> bool((booster.predict(labels[:, None]).argmax(axis=1) == labels).all())
     True
     """
-    return StructuredObjective(structure, curvature, first_round, n_threads, targets)
+    return StructuredObjective(structure, curvature, first_round, n_threads, label_sets)
 
 
 class StructuredObjective:
@@ -75,16 +70,16 @@ class StructuredObjective:
         curvature: str,
         first_round: int,
         n_threads: int | None,
-        targets: Targets | None = None,
+        label_sets: LabelSets | None,
     ) -> None:
-        self._arguments = (structure, curvature, first_round, n_threads, targets)
+        self._arguments = (structure, curvature, first_round, n_threads, label_sets)
         self._rounds = Rounds(
             structure,
             curvature=curvature,
             native_factor=lambda k: k / max(k - 1, 1),
             first_round=first_round,
             n_threads=n_threads,
-            targets=targets,
+            label_sets=label_sets,
         )
         self._margins = np.empty((0, 0), dtype=np.float32)
         self._n_calls = 0
@@ -113,28 +108,28 @@ class StructuredObjective:
 
 
 def structured_metric(
-    structure: RandomPartition, *, targets: Targets | None = None
+    structure: RandomPartition, *, label_sets: LabelSets | None = None
 ) -> StructuredMetric:
     """Return the structured cross-entropy of margins as ``feval`` for ``lightgbm.train``.
 
-    ``targets`` are those of the objective.
+    Give it the ``label_sets`` of the objective.
 
     Examples
     --------
     >>> import numpy as np, lightgbm
     >>> from structent import trivial
-    >>> data = lightgbm.Dataset(np.zeros((2, 1)), label=[0, 1]).construct()
+    >>> data = lightgbm.Dataset(np.zeros((2, 1)), label=[0, 1], params={"verbose": -1}).construct()
     >>> structured_metric(trivial(["a", "b"]))(np.zeros((2, 2)), data)
     ('structured-log-loss', 0.6931471805599453, False)
     """
-    return StructuredMetric(structure, targets)
+    return StructuredMetric(structure, label_sets)
 
 
 class StructuredMetric:
     """The metric that :func:`structured_metric` returns."""
 
-    def __init__(self, structure: RandomPartition, targets: Targets | None = None) -> None:
-        self._mean_loss = MeanLoss(structure, targets)
+    def __init__(self, structure: RandomPartition, label_sets: LabelSets | None) -> None:
+        self._mean_loss = MeanLoss(structure, label_sets)
 
     def __call__(self, margins: Any, data: Any) -> tuple[str, float, bool]:
         """Return the name of the metric, its value, and whether more is better."""

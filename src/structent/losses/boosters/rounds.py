@@ -14,15 +14,15 @@ from structent.errors import LabelError, StructureError
 from structent.kernels import fused
 from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.layout import Layout
-from structent.structure import PartitionSampler, RandomPartition, Targets
-from structent.structure.targets import checked_targets
+from structent.structure import LabelSets, PartitionSampler, RandomPartition
+from structent.structure.targets import checked_label_sets
 
 FloatRows: TypeAlias = NDArray[np.float32]
 
 CURVATURES = (*fused.CURVATURES, "native")
 
 
-class Rows(NamedTuple):
+class LabelsAndWeights(NamedTuple):
     """The labels of the rows and their weights, (n,), as the kernel takes them."""
 
     labels: NDArray[np.int64]
@@ -31,17 +31,17 @@ class Rows(NamedTuple):
     @classmethod
     def of(
         cls, labels: NDArray[Any], weights: NDArray[Any] | None, n_classes: int, n_sets: int = 0
-    ) -> Rows:
-        """Return the rows of a booster's data, which holds class indices and codes as floats."""
+    ) -> LabelsAndWeights:
+        """Return those of a booster's data, which holds class indices and codes as floats."""
         given = np.asarray(labels)
         # Compared before the conversion, which NaN would not survive.
         is_code = (given >= 0) & (given < n_classes + n_sets) & (given == np.floor(given))
         wrong = np.flatnonzero(~is_code)
         if len(wrong):
-            kind, how = ("codes", ", allow_blocks=True") if n_sets else ("class indices", "")
+            kind, how = ("codes", "_with_blocks") if n_sets else ("class indices", "")
             raise LabelError(
                 f"labels must be {kind} between 0 and {n_classes + n_sets - 1}, got "
-                f"{given[wrong[0]]} in row {wrong[0]}; structure.encode(labels{how}) gives them"
+                f"{given[wrong[0]]} in row {wrong[0]}; structure.encode{how}(labels) gives them"
             )
         as_index = given.astype(np.int64)
         if weights is None or len(weights) == 0:
@@ -59,13 +59,13 @@ class Rounds:
     curvature
         One of ``CURVATURES``; "native" is the bound times ``native_factor``.
     native_factor
-        Gives what the engine's own objective multiplies q(1 - q) with, for k classes.
+        Gives what the engine's own objective multiplies q(1 - q) by, for k classes.
     first_round
         The number of the first round, where training goes on from an earlier one.
     n_threads
         How many threads to use, all that the process may have if None.
-    targets
-        The table of the codes that mean sets of classes, None where all labels are classes.
+    label_sets
+        What codes beyond the classes mean, None where all labels are classes.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Rounds:
         native_factor: Callable[[int], float],
         first_round: int,
         n_threads: int | None,
-        targets: Targets | None,
+        label_sets: LabelSets | None,
     ) -> None:
         if not isinstance(structure, RandomPartition | PartitionSampler):
             raise StructureError(
@@ -92,25 +92,25 @@ class Rounds:
         self.first_round = first_round
         self.n_threads = available_threads() if n_threads is None else n_threads
         self._native_factor = np.float32(native_factor(self.n_classes))
-        self._sets = _sets_of(targets, structure)
+        self._sets = _sets_of(label_sets, structure)
         self._compiled = None
         if isinstance(structure, RandomPartition):
             self._compiled = _compiled(structure, self._sets)
         self._gradient = self._hessian = np.empty((0, 0), dtype=np.float32)
         self._losses = np.empty(0, dtype=np.float32)
         self._data: Callable[[], Any] | None = None
-        self._rows: Rows | None = None
+        self._rows: LabelsAndWeights | None = None
 
-    def rows_of(self, data: Any) -> Rows:
+    def rows_of(self, data: Any) -> LabelsAndWeights:
         """Return labels and weights of a DMatrix or Dataset, read once for all rounds."""
         if self._rows is None or self._data is None or self._data() is not data:
             self._rows = self.rows(data.get_label(), data.get_weight())
             self._data = weakref.ref(data)
         return self._rows
 
-    def rows(self, labels: NDArray[Any], weights: NDArray[Any] | None) -> Rows:
+    def rows(self, labels: NDArray[Any], weights: NDArray[Any] | None) -> LabelsAndWeights:
         """Return labels and weights as the kernel takes them."""
-        return Rows.of(labels, weights, self.n_classes, len(self._sets))
+        return LabelsAndWeights.of(labels, weights, self.n_classes, len(self._sets))
 
     def structure_of(self, iteration: int) -> RandomPartition:
         """Return the structure of a round."""
@@ -119,9 +119,9 @@ class Rounds:
         return self.structure.sample(self.first_round + iteration)
 
     def gradient_and_curvature(
-        self, iteration: int, margins: FloatRows, rows: Rows
+        self, iteration: int, margins: FloatRows, rows: LabelsAndWeights
     ) -> tuple[FloatRows, FloatRows]:
-        """Return gradient and curvature, (n, classes): written over in the next round."""
+        """Return gradient and curvature, (n, classes): overwritten in the next round."""
         _check_margins(margins, self.n_classes)
         if self._gradient.shape != margins.shape:
             self._gradient, self._hessian = np.empty_like(margins), np.empty_like(margins)
@@ -149,20 +149,20 @@ class MeanLoss:
 
     name = "structured-log-loss"
 
-    def __init__(self, structure: RandomPartition, targets: Targets | None) -> None:
+    def __init__(self, structure: RandomPartition, label_sets: LabelSets | None) -> None:
         if not isinstance(structure, RandomPartition):
             raise StructureError(
                 "a metric needs one structure for all rounds, a RandomPartition, got "
                 f"{structure!r}; trivial(classes) gives plain log loss"
             )
         self._n_classes = structure.n_classes
-        self._sets = _sets_of(targets, structure)
+        self._sets = _sets_of(label_sets, structure)
         self._compiled = _compiled(structure, self._sets)
 
     def __call__(self, margins: NDArray[Any], data: Any) -> float:
         """Return the loss of the rows of a DMatrix or Dataset."""
         _check_margins(margins, self._n_classes)
-        labels, weights = Rows.of(
+        labels, weights = LabelsAndWeights.of(
             data.get_label(), data.get_weight(), self._n_classes, len(self._sets)
         )
         if len(labels) != len(margins):
@@ -186,9 +186,11 @@ def _check_margins(margins: NDArray[Any], n_classes: int) -> None:
 
 
 def _sets_of(
-    targets: Targets | None, structure: RandomPartition | PartitionSampler
+    label_sets: LabelSets | None, structure: RandomPartition | PartitionSampler
 ) -> tuple[tuple[int, ...], ...]:
-    return () if targets is None else checked_targets(targets, structure.classes).coarse_sets
+    return (
+        () if label_sets is None else checked_label_sets(label_sets, structure.classes).coarse_sets
+    )
 
 
 def _compiled(

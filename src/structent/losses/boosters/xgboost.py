@@ -8,15 +8,18 @@ from typing import Any
 import numpy as np
 
 from structent._optional import load_optional
+from structent._private import PrivateInterface
 from structent.errors import StructureError
 from structent.losses.boosters.rounds import FloatRows, MeanLoss, Rounds
-from structent.structure import PartitionSampler, RandomPartition, Targets
+from structent.structure import LabelSets, PartitionSampler, RandomPartition
 
-xgboost = load_optional("xgboost", extra="xgboost", purpose="The structured loss for XGBoost")
+_PURPOSE = "The structured loss for XGBoost"
+xgboost = load_optional("xgboost", extra="xgboost", purpose=_PURPOSE)
+XGBOOST = PrivateInterface("xgboost", "3.2.0", needed_by=_PURPOSE)
 
-# Since 3.2 XGBoost tells an objective the round, and asks it for a gradient to search splits on.
-HAS_TREE_OBJECTIVE = hasattr(getattr(xgboost, "objective", None), "TreeObjective")
-_Base: Any = xgboost.objective.TreeObjective if HAS_TREE_OBJECTIVE else object
+# XGBoost tells an objective of this kind the round, and asks it for a gradient to search splits on.
+# It is new in 3.2 and called experimental.
+TreeObjective: Any = XGBOOST.name("xgboost.objective:TreeObjective")
 
 
 def structured_objective(
@@ -27,7 +30,7 @@ def structured_objective(
     split_seed: int = 0,
     first_round: int = 0,
     n_threads: int | None = None,
-    targets: Targets | None = None,
+    label_sets: LabelSets | None = None,
 ) -> StructuredObjective:
     """Return the structured loss as an objective for XGBoost.
 
@@ -43,22 +46,22 @@ def structured_objective(
         A random partition, or a sampler: then each round has a structure of its own, a function of
         the sampler and the number of the round, so that restarts and workers agree.
     curvature
-        What stands for the second derivative, which is negative here and there:
+        What stands for the second derivative, which can be negative:
         "gradient" (its magnitude, which keeps every leaf value within 1), "bound" (q(1 - q)),
         "fisher" (its mean over labels drawn from q) or "native" (2q(1 - q), XGBoost's own).
     split_structure
         If given, splits are searched on the gradient summed over the blocks of a partition that is
         drawn in every round from this structure, by weight. Leaf values still come from the whole
-        gradient. Needs XGBoost 3.2 and vector leaves.
+        gradient. Needs vector leaves.
     split_seed
         The draws are a function of ``(split_seed, round)``.
     first_round
         The number of rounds that were trained before, where training is continued.
     n_threads
         How many threads to use, all that the process may have if None.
-    targets
+    label_sets
         Where rows are labelled by classes, blocks or sets of classes: what
-        ``structure.encode(labels, allow_blocks=True)`` gave. Labels are then its codes.
+        ``structure.encode_with_blocks(labels)`` gave. Labels are then its codes.
         XGBoost's own metrics know classes alone: set ``disable_default_eval_metric`` and give
         :func:`structured_metric`.
 
@@ -75,16 +78,15 @@ def structured_objective(
     True
     """
     return StructuredObjective(
-        structure, curvature, split_structure, split_seed, first_round, n_threads, targets
+        structure, curvature, split_structure, split_seed, first_round, n_threads, label_sets
     )
 
 
-class StructuredObjective(_Base):  # type: ignore[misc]  # a base class that old versions lack
+class StructuredObjective(TreeObjective):  # type: ignore[misc]  # known at run time alone
     """The objective that :func:`structured_objective` returns.
 
-    XGBoost calls it in one of three ways: with the round, the margins and the data (``train``,
-    since 3.2); with the margins and the data (``train``, before); with labels, margins and perhaps
-    weights (the scikit-learn estimators). In the latter two no round is told, so that calls are
+    ``xgboost.train`` calls it with the round, the margins and the data; the scikit-learn estimators
+    with labels, margins and perhaps weights. The latter do not tell the round, so that calls are
     counted: use one objective for one training. A copy, pickled or deep, counts from the start.
     """
 
@@ -96,10 +98,10 @@ class StructuredObjective(_Base):  # type: ignore[misc]  # a base class that old
         split_seed: int,
         first_round: int,
         n_threads: int | None,
-        targets: Targets | None = None,
+        label_sets: LabelSets | None,
     ) -> None:
         self._arguments = (
-            structure, curvature, split_structure, split_seed, first_round, n_threads, targets,
+            structure, curvature, split_structure, split_seed, first_round, n_threads, label_sets,
         )  # fmt: skip
         self._rounds = Rounds(
             structure,
@@ -107,15 +109,10 @@ class StructuredObjective(_Base):  # type: ignore[misc]  # a base class that old
             native_factor=lambda _: 2.0,
             first_round=first_round,
             n_threads=n_threads,
-            targets=targets,
+            label_sets=label_sets,
         )
         self._splits = None
         if split_structure is not None:
-            if not HAS_TREE_OBJECTIVE:
-                raise StructureError(
-                    "a search for splits on the structure needs XGBoost 3.2 or newer, got "
-                    f"{xgboost.__version__}; upgrade it, or leave split_structure out"
-                )
             _check_same_classes(split_structure, structure)
             self._splits = SplitSearch(split_structure, split_seed, first_round)
         self._n_calls = 0
@@ -127,15 +124,13 @@ class StructuredObjective(_Base):  # type: ignore[misc]  # a base class that old
         match arguments:
             case (iteration, margins, xgboost.DMatrix() as data):
                 rows = self._rounds.rows_of(data)
-                return self._rounds.gradient_and_curvature(iteration, margins, rows)
-            case (margins, xgboost.DMatrix() as data):
-                rows = self._rounds.rows_of(data)
-            case (labels, margins):
+            case (labels, np.ndarray() as margins):
                 rows = self._rounds.rows(labels, sample_weight)
+                iteration = self._n_calls
+                self._n_calls += 1
             case _:
                 raise TypeError(f"expected margins and data as XGBoost gives them, got {arguments}")
-        self._n_calls += 1
-        return self._rounds.gradient_and_curvature(self._n_calls - 1, margins, rows)
+        return self._rounds.gradient_and_curvature(iteration, margins, rows)
 
     def split_grad(
         self, iteration: int, grad: FloatRows, hess: FloatRows
@@ -163,8 +158,8 @@ def _check_same_classes(
 class SplitSearch:
     """The gradient summed over the blocks of a partition that is drawn in every round.
 
-    The blocks' gradients are those of the logits if they were equal within each block: a split is
-    sought that tells blocks apart. Fewer columns make the search faster, too.
+    That is the gradient if the logits were equal within each block: the search is for a split that
+    separates blocks. Fewer columns also make the search faster.
     """
 
     def __init__(
@@ -199,7 +194,7 @@ class SplitSearch:
         structure = self._structure
         if not isinstance(structure, RandomPartition):
             structure = structure.sample(iteration)
-        # In one block nothing is told apart.
+        # The partition into one block separates nothing.
         weights = structure.weights * (structure.block_of.max(axis=1) > 0)
         if weights.sum() == 0:
             return np.arange(len(structure.classes))
@@ -208,12 +203,12 @@ class SplitSearch:
 
 
 def structured_metric(
-    structure: RandomPartition, *, targets: Targets | None = None
+    structure: RandomPartition, *, label_sets: LabelSets | None = None
 ) -> StructuredMetric:
     """Return the structured cross-entropy as ``custom_metric`` for ``xgboost.train``.
 
-    It takes margins, which XGBoost gives it where the objective is a callable too. ``targets`` are
-    those of the objective.
+    It takes margins, which XGBoost gives it where the objective is a callable too. Give it the
+    ``label_sets`` of the objective.
 
     Examples
     --------
@@ -223,14 +218,14 @@ def structured_metric(
     >>> structured_metric(trivial(["a", "b"]))(np.zeros((2, 2)), data)
     ('structured-log-loss', 0.6931471805599453)
     """
-    return StructuredMetric(structure, targets)
+    return StructuredMetric(structure, label_sets)
 
 
 class StructuredMetric:
     """The metric that :func:`structured_metric` returns."""
 
-    def __init__(self, structure: RandomPartition, targets: Targets | None = None) -> None:
-        self._mean_loss = MeanLoss(structure, targets)
+    def __init__(self, structure: RandomPartition, label_sets: LabelSets | None) -> None:
+        self._mean_loss = MeanLoss(structure, label_sets)
 
     def __call__(self, margins: Any, data: Any) -> tuple[str, float]:
         """Return the name of the metric and its value."""

@@ -6,7 +6,7 @@ load_optional("jax", extra="jax", purpose="structured_cross_entropy for JAX")
 
 from structent.losses.jax.functional import (  # noqa: E402  after the advice for those without JAX
     structured_cross_entropy,
-    structured_cross_entropy_with_targets,
+    structured_cross_entropy_with_distributions,
 )
 from structent.losses.jax.plan import PartitionArrays, partition_arrays  # noqa: E402
 
@@ -14,5 +14,5 @@ __all__ = [
     "PartitionArrays",
     "partition_arrays",
     "structured_cross_entropy",
-    "structured_cross_entropy_with_targets",
+    "structured_cross_entropy_with_distributions",
 ]

@@ -1,4 +1,4 @@
-"""The loss of class indices: only the true blocks of each row are looked at."""
+"""The structured loss in JAX's operations: of class indices, of codes and of distributions."""
 
 from __future__ import annotations
 
@@ -21,15 +21,18 @@ from structent.losses.jax.plan import (
     compiled,
 )
 
-# Up to so many masks, each an array in the shape of the logits, are laid out in full.
+# Up to so many masks, each an array in the shape of the logits, the loop is unrolled.
 _FEW_MASKS = 4
 _IN_BOUNDS = "promise_in_bounds"  # labels are clipped at the door
 
 
 def loss_of_labels(rows: Array, labels: Array, structure: Structure) -> Array:
-    """Return the loss of each example, the classes being on the last axis of the rows."""
+    """Return the loss of each example, the classes being on the last axis of the rows.
+
+    Only the true blocks of each row are looked at.
+    """
     n_classes = rows.shape[-1]
-    check_range(labels, n_classes)
+    _check_range(labels, n_classes)
     logits = as_matrix(rows)
     codes = jnp.clip(labels, 0, n_classes - 1).reshape(-1)
     plan, (block_of, weights) = compiled(structure)
@@ -37,11 +40,54 @@ def loss_of_labels(rows: Array, labels: Array, structure: Structure) -> Array:
         arrays = PartitionArrays(block_of, jnp.asarray(weights).astype(logits.dtype))
         loss = _jitted_loss(plan, logits, codes, arrays)
     else:  # plain cross-entropy
-        largest = lax.stop_gradient(finite(logits.max(1)))
+        largest = lax.stop_gradient(_finite(logits.max(1)))
         log_total = jnp.log(jnp.exp(logits - largest[:, None]).sum(1))
         loss = plan.singleton_weight * (log_total + (largest - _at(logits, codes)))
     loss = loss.reshape(labels.shape).astype(rows.dtype)
     return jnp.where((labels >= 0) & (labels < n_classes), loss, jnp.nan)
+
+
+def loss_of_codes(
+    rows: Array, codes: Array, structure: Structure, sets: tuple[tuple[int, ...], ...]
+) -> Array:
+    """Return the loss of each example, the classes being on the last axis of the rows.
+
+    Code ``n_classes + s`` means set s. Every partition is looked at in full, one after the other:
+    memory is O(examples x classes).
+    """
+    n_classes = rows.shape[-1]
+    _check_range(codes, n_classes + len(sets))
+    plan, arrays = compiled(structure)
+    members = members_of_sets(sets, n_classes)
+    # As JAX's own: NumPy's float64 would be another type inside of enable_x64 than outside.
+    own = PartitionArrays(*map(jnp.asarray, arrays))
+    loss: Array = _jitted_losses(
+        rows, codes, members, own, plan.singleton_weight, n_classes + len(sets)
+    )
+    return loss
+
+
+@partial(jax.jit, static_argnums=0)
+def loss_of_distributions(plan: Plan, logits: Array, mass: Array, arrays: PartitionArrays) -> Array:
+    """Return the loss of each row, (n,)."""
+    loss = jnp.zeros(len(logits), logits.dtype)
+    if plan.singleton_weight:
+        loss += plan.singleton_weight * _cross_entropy(jax.nn.log_softmax(logits), mass, axis=1)
+    # Classes first: segments of rows are summed several times faster than segments of columns.
+    log_q, mass = jax.nn.log_softmax(logits.T, axis=0), mass.T
+    if plan.tree is not None:
+        # From the classes up: the blocks of a level are made of those of the level before.
+        for parent, weight in plan.tree:
+            log_q, mass = _merged(log_q, mass, parent, n_blocks=int(parent.max()) + 1)
+            loss += weight * _cross_entropy(log_q, mass, axis=0)
+        return loss
+
+    def add(loss: Array, partition: tuple[Array, Array]) -> tuple[Array, None]:
+        ids, weight = partition
+        merged = _merged(log_q, mass, ids, n_blocks=len(log_q))
+        return loss + jnp.where(weight == 0, 0, weight * _cross_entropy(*merged, axis=0)), None
+
+    return lax.scan(add, loss, (arrays.block_of, arrays.weights.astype(loss.dtype)))[0]
 
 
 def as_matrix(rows: Array) -> Array:
@@ -50,11 +96,12 @@ def as_matrix(rows: Array) -> Array:
     return matrix.astype(jnp.promote_types(rows.dtype, jnp.float32))
 
 
-def check_range(labels: Array, n_classes: int) -> None:
-    """Refuse labels that are no class, or no code of so many, where their values are known."""
-    if isinstance(labels, jax.core.Tracer):
-        return  # no values yet
-    values = np.asarray(labels)
+def _check_range(labels: Array, n_classes: int) -> None:
+    """Refuse labels that are not a class, or not one of so many codes, if they have values yet."""
+    try:
+        values = np.asarray(labels)
+    except jax.errors.TracerArrayConversionError:
+        return  # they are being traced
     wrong = values[(values < 0) | (values >= n_classes)]
     if wrong.size:
         raise LabelError(
@@ -65,7 +112,7 @@ def check_range(labels: Array, n_classes: int) -> None:
 class _Terms(NamedTuple):
     """The parts of the loss, and its gradient in factors.
 
-    The gradient for class j, that of the singletons apart, is
+    The gradient for class j, without the part of the singletons, is
     ``factor[j] * (everywhere + sum of inside[t] over the true blocks t that hold j)``.
     """
 
@@ -161,12 +208,12 @@ def _sums_of_true_blocks(plan: Plan, values: Array, labels: Array, block_of: Arr
 
 def _stable_terms(plan: Plan, logits: Array, labels: Array, arrays: PartitionArrays) -> _Terms:
     """Return the terms from the softmax of each block by itself: right for any logits."""
-    q, largest, log_total = softmax(logits)
+    q, largest, log_total = _softmax(logits)
 
     def subtract(gradient: Array, partition: tuple[Array, Array]) -> tuple[Array, Array]:
         ids, weight = partition
         inside = jnp.where(_in_true_block(ids, labels), logits, -jnp.inf)
-        share, largest_inside, log_inside = softmax(inside)
+        share, largest_inside, log_inside = _softmax(inside)
         surprise = (largest - largest_inside) + (log_total - log_inside)
         return gradient - weight * share, surprise
 
@@ -181,20 +228,20 @@ def _stable_terms(plan: Plan, logits: Array, labels: Array, arrays: PartitionArr
     )
 
 
-def softmax(rows: Array) -> tuple[Array, Array, Array]:
-    """Return the softmax, the largest of each row, and the log-sum-exp as seen from there.
+def _softmax(rows: Array) -> tuple[Array, Array, Array]:
+    """Return the softmax, the largest logit of each row, and the log-sum-exp relative to it.
 
-    Apart, because their sum would round away what tells the entries of a row of large ones.
+    Kept apart: in rows of large logits their sum would round away the differences.
     """
-    largest = finite(rows.max(1))
+    largest = _finite(rows.max(1))
     factor = jnp.exp(rows - largest[:, None])
     total = factor.sum(1)
     # A row of -inf alone has no shares.
     return factor / jnp.where(total == 0, 1, total)[:, None], largest, jnp.log(total)
 
 
-def finite(largest: Array) -> Array:
-    """Return what may be subtracted from logits that are no larger, -inf alone or NaN as well."""
+def _finite(largest: Array) -> Array:
+    """Return the largest logits, 0 in place of infinities and NaN: safe to subtract."""
     return jnp.where(jnp.isfinite(largest), largest, 0)
 
 
@@ -204,26 +251,6 @@ def _in_true_block(ids: Array, labels: Array) -> Array:
 
 def _at(logits: Array, labels: Array) -> Array:
     return jnp.take_along_axis(logits, labels[:, None], axis=1, mode=_IN_BOUNDS)[:, 0]
-
-
-def loss_of_codes(
-    rows: Array, codes: Array, structure: Structure, sets: tuple[tuple[int, ...], ...]
-) -> Array:
-    """Return the loss of each example, the classes being on the last axis of the rows.
-
-    Code ``n_classes + s`` means set s. Every partition is looked at in full, one after the other:
-    memory is O(examples x classes).
-    """
-    n_classes = rows.shape[-1]
-    check_range(codes, n_classes + len(sets))
-    plan, arrays = compiled(structure)
-    members = members_of_sets(sets, n_classes)
-    # As JAX's own: NumPy's float64 would be another type inside of enable_x64 than outside.
-    own = PartitionArrays(*map(jnp.asarray, arrays))
-    loss: Array = _jitted_losses(
-        rows, codes, members, own, plan.singleton_weight, n_classes + len(sets)
-    )
-    return loss
 
 
 @partial(jax.jit, static_argnums=5)
@@ -253,11 +280,11 @@ def _forward_of_codes(
 
     The gradient is taken at once, so that the arrays of one partition are held at a time.
     """
-    q, largest, log_total = softmax(logits)
+    q, largest, log_total = _softmax(logits)
     first = is_member.argmax(1)
 
     def add(total: Array, weight: Array, inside: Array) -> tuple[Array, Array]:
-        share, own_largest, log_own = softmax(jnp.where(inside, logits, -jnp.inf))
+        share, own_largest, log_own = _softmax(jnp.where(inside, logits, -jnp.inf))
         surprise = (largest - own_largest) + (log_total - log_own)
         return total + weight * (q - share), surprise
 
@@ -291,29 +318,6 @@ def _loss_of_codes(
 _loss_of_codes.defvjp(_forward_of_codes, _backward_of_codes)
 
 
-@partial(jax.jit, static_argnums=0)
-def loss_of_targets(plan: Plan, logits: Array, mass: Array, arrays: PartitionArrays) -> Array:
-    """Return the loss of each row, (n,)."""
-    loss = jnp.zeros(len(logits), logits.dtype)
-    if plan.singleton_weight:
-        loss += plan.singleton_weight * _cross_entropy(jax.nn.log_softmax(logits), mass, axis=1)
-    # Classes first, for segments of rows are summed several times faster than those of columns.
-    log_q, mass = jax.nn.log_softmax(logits.T, axis=0), mass.T
-    if plan.tree is not None:
-        # From the classes up: the blocks of a level are made of those of the level before.
-        for parent, weight in plan.tree:
-            log_q, mass = _merged(log_q, mass, parent, n_blocks=int(parent.max()) + 1)
-            loss += weight * _cross_entropy(log_q, mass, axis=0)
-        return loss
-
-    def add(loss: Array, partition: tuple[Array, Array]) -> tuple[Array, None]:
-        ids, weight = partition
-        merged = _merged(log_q, mass, ids, n_blocks=len(log_q))
-        return loss + jnp.where(weight == 0, 0, weight * _cross_entropy(*merged, axis=0)), None
-
-    return lax.scan(add, loss, (arrays.block_of, arrays.weights.astype(loss.dtype)))[0]
-
-
 def _cross_entropy(log_q: Array, mass: Array, *, axis: int) -> Array:
     # No mass counts nothing, even where its loss is infinite.
     return -(mass * jnp.where((mass == 0) & jnp.isneginf(log_q), 0, log_q)).sum(axis)
@@ -321,8 +325,8 @@ def _cross_entropy(log_q: Array, mass: Array, *, axis: int) -> Array:
 
 def _merged(log_q: Array, mass: Array, block_of: Any, *, n_blocks: int) -> tuple[Array, Array]:
     """Return the logarithm of each block's probability, by its own largest, and its mass."""
-    shift = lax.stop_gradient(finite(jax.ops.segment_max(log_q, block_of, n_blocks)))
+    shift = lax.stop_gradient(_finite(jax.ops.segment_max(log_q, block_of, n_blocks)))
     sums = jax.ops.segment_sum(jnp.exp(log_q - shift[block_of]), block_of, n_blocks)
-    # The logarithm of 0 is not taken, for its derivative would be NaN.
+    # The logarithm of 0 is not taken, because its derivative would be NaN.
     merged = jnp.where(sums == 0, -jnp.inf, shift + jnp.log(jnp.where(sums == 0, 1, sums)))
     return merged, jax.ops.segment_sum(mass, block_of, n_blocks)

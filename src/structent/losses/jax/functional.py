@@ -9,10 +9,15 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from structent.errors import LabelError, StructureError
-from structent.losses.jax.formulas import as_matrix, loss_of_codes, loss_of_labels, loss_of_targets
+from structent.losses.jax.formulas import (
+    as_matrix,
+    loss_of_codes,
+    loss_of_distributions,
+    loss_of_labels,
+)
 from structent.losses.jax.plan import Structure, compiled, not_fixed
-from structent.structure import RandomPartition, Targets
-from structent.structure.targets import checked_targets
+from structent.structure import LabelSets, RandomPartition
+from structent.structure.targets import checked_label_sets
 
 
 def structured_cross_entropy(
@@ -22,7 +27,7 @@ def structured_cross_entropy(
     *,
     axis: int = -1,
     where: ArrayLike | None = None,
-    targets: Targets | None = None,
+    label_sets: LabelSets | None = None,
 ) -> Array:
     r"""Structured cross-entropy of logits and class indices: one value for each example, (...).
 
@@ -38,7 +43,7 @@ def structured_cross_entropy(
         Unnormalised log-probabilities, (..., classes).
     labels
         Indices of the classes, (...). One out of range is an error where its value is known; inside
-        a jitted function nobody can tell, and the loss of that example is NaN.
+        a jitted function it is not, and the loss of that example is NaN.
     structure
         How the classes are related; if it changes with every step, its :func:`partition_arrays`.
     axis
@@ -47,10 +52,10 @@ def structured_cross_entropy(
         What counts, as in optax: examples, (...), or classes, in the shape of the logits. Where
         nothing counts the loss is 0, whatever the label; a class that does not count is as one with
         the logit -inf.
-    targets
+    label_sets
         Where examples are labelled by classes, blocks or sets of classes: what
-        ``structure.encode(labels, allow_blocks=True)`` gave, a constant of a jitted function. The
-        labels are then its codes. All rows take longer so, those of classes among them.
+        ``structure.encode_with_blocks(labels)`` gave, a constant of a jitted function. The labels
+        are then its codes. This is slower for all examples, those of a class among them.
 
     Examples
     --------
@@ -64,7 +69,7 @@ def structured_cross_entropy(
     rows = _checked_rows(logits, structure, axis)
     codes = _checked_labels(labels, rows.shape[:-1])
     loss_of = loss_of_labels
-    sets = () if targets is None else _checked_sets(targets, structure)
+    sets = () if label_sets is None else _checked_sets(label_sets, structure)
     if sets:
         loss_of = partial(loss_of_codes, sets=sets)
     if where is None:
@@ -76,19 +81,19 @@ def structured_cross_entropy(
     return jnp.where(has_any, loss, 0)
 
 
-def structured_cross_entropy_with_targets(
-    logits: ArrayLike, targets: ArrayLike, structure: Structure, *, axis: int = -1
+def structured_cross_entropy_with_distributions(
+    logits: ArrayLike, distributions: ArrayLike, structure: Structure, *, axis: int = -1
 ) -> Array:
     r"""Structured cross-entropy of logits and distributions: one value for each example, (...).
 
     .. math:: \ell(z, P) = \sum_c P_c \, \ell(z, c)
 
-    With the trivial structure this is ``optax.softmax_cross_entropy``, but a target of 0 counts
-    nothing, even where the logit is -inf.
+    With the trivial structure this is ``optax.softmax_cross_entropy``, but a class with the
+    probability 0 counts nothing, even where its logit is -inf.
 
     Parameters
     ----------
-    targets
+    distributions
         The probability of each class, or any weights of the classes, in the shape of the logits.
     logits, structure, axis
         As in :func:`structured_cross_entropy`.
@@ -98,21 +103,21 @@ def structured_cross_entropy_with_targets(
     >>> from structent import hierarchy
     >>> plants = hierarchy({"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)})
     >>> p = jnp.array([[0.25, 0.25, 0.5]])
-    >>> loss = structured_cross_entropy_with_targets(jnp.log(p), p, plants)
+    >>> loss = structured_cross_entropy_with_distributions(jnp.log(p), p, plants)
     >>> print(loss / jnp.log(2))  # half of 1 bit for tree or flower, half of 1.5 for the class
     [1.25]
     """
     rows = _checked_rows(logits, structure, axis)
-    mass = jnp.asarray(targets)
+    mass = jnp.asarray(distributions)
     if mass.shape != jnp.shape(logits):
         raise StructureError(
-            f"targets must have the shape of the logits, {jnp.shape(logits)}, got {mass.shape}; "
-            "class indices go to structured_cross_entropy"
+            f"distributions must have the shape of the logits, {jnp.shape(logits)}, got "
+            f"{mass.shape}; class indices go to structured_cross_entropy"
         )
     matrix = as_matrix(rows)
     mass = jnp.moveaxis(mass, axis, -1).reshape(matrix.shape).astype(matrix.dtype)
     plan, arrays = compiled(structure)
-    loss: Array = loss_of_targets(plan, matrix, mass, arrays)
+    loss: Array = loss_of_distributions(plan, matrix, mass, arrays)
     return loss.reshape(rows.shape[:-1]).astype(rows.dtype)
 
 
@@ -139,21 +144,21 @@ def _checked_labels(labels: ArrayLike, shape: tuple[int, ...]) -> Array:
     if not jnp.issubdtype(codes.dtype, jnp.integer):
         raise LabelError(
             f"labels must be indices of classes, got {codes.dtype}; structure.encode gives the "
-            "indices of names, and structured_cross_entropy_with_targets takes distributions"
+            "indices of names, and structured_cross_entropy_with_distributions takes distributions"
         )
     if codes.shape != shape:
         raise LabelError(f"labels must have the shape {shape} of the examples, got {codes.shape}")
     return codes
 
 
-def _checked_sets(targets: Targets, structure: Structure) -> tuple[tuple[int, ...], ...]:
+def _checked_sets(label_sets: LabelSets, structure: Structure) -> tuple[tuple[int, ...], ...]:
     if isinstance(structure, RandomPartition):
-        return checked_targets(targets, structure.classes).coarse_sets
+        return checked_label_sets(label_sets, structure.classes).coarse_sets
     n_classes = structure.block_of.shape[1]  # all that arrays know of their classes
-    classes = targets.classes if isinstance(targets, Targets) else ()
+    classes = label_sets.classes if isinstance(label_sets, LabelSets) else ()
     if len(classes) != n_classes:
         classes = tuple(range(n_classes))
-    return checked_targets(targets, classes).coarse_sets
+    return checked_label_sets(label_sets, classes).coarse_sets
 
 
 def _checked_where(where: ArrayLike, rows: Array, axis: int) -> Array:

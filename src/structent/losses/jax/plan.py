@@ -13,7 +13,7 @@ from structent.errors import StructureError
 from structent.kernels.layout import Layout
 from structent.structure import RandomPartition
 
-# Up to so many partitions the code is laid out in full, beyond them it is a loop.
+# Up to so many partitions the loop over them is unrolled.
 FEW_PARTITIONS = 32
 # A block of more than this part of the classes is summed faster under a mask than by its members.
 _NARROW = 1 / 3
@@ -56,7 +56,7 @@ def partition_arrays(structure: RandomPartition) -> PartitionArrays:
 
 
 def not_fixed(structure: object) -> StructureError:
-    """Return the error for what is no structure, or a sampler of them."""
+    """Return the error for what is not a structure, or is a sampler."""
     kind = type(structure).__name__
     if hasattr(structure, "sample"):
         return StructureError(
@@ -69,7 +69,7 @@ def not_fixed(structure: object) -> StructureError:
 class Window(NamedTuple):
     """A partition into small blocks, by their members, in NumPy's arrays.
 
-    Those of the block of class c are the first ``size[c]`` of ``members[start[c]:][:width]``.
+    The members of the block of class c are the first ``size[c]`` of ``members[start[c]:][:width]``.
     """
 
     start: Any
@@ -103,8 +103,7 @@ def _fixed(structure: RandomPartition) -> tuple[Plan, PartitionArrays]:
     is_narrow = np.array([w.width <= _NARROW * layout.n_classes for w in windows], dtype=bool)
     is_narrow &= layout.n_partitions <= FEW_PARTITIONS
     order = np.argsort(is_narrow, kind="stable")
-    block_of = layout.block_of - layout.block_of.min(axis=1, keepdims=True, initial=2**31 - 1)
-    arrays = PartitionArrays(block_of[order], layout.weights[order])
+    arrays = PartitionArrays(layout.local_block_of[order], layout.weights[order])
     narrow = tuple(windows[t] for t in np.flatnonzero(is_narrow))
     tree = None
     if layout.parents is not None:
@@ -115,6 +114,6 @@ def _fixed(structure: RandomPartition) -> tuple[Plan, PartitionArrays]:
 def _window(layout: Layout, t: int) -> Window:
     k, ids = layout.n_classes, layout.block_of[t]
     size = np.diff(layout.start)[ids]
-    # Padded, for the slice of the last block goes as far as the others.
+    # Padded, since the slice of the last block is as wide as the others.
     members = np.pad(layout.members[t * k : (t + 1) * k], (0, size.max()))
     return Window(layout.start[ids] - t * k, size, members, int(size.max()))

@@ -1,4 +1,4 @@
-"""The blocks of a structure as tensors of Keras's backend."""
+"""The blocks of a structure as tensors of Keras's backend: fixed, or drawn for each batch."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from structent._typing import IntArray
 from structent.errors import StructureError
 from structent.kernels.layout import Layout
+from structent.losses.keras.private import own_metrics
 from structent.structure import PartitionSampler, RandomPartition
 
 Tensor: TypeAlias = Any  # a tensor of the backend
 Weight: TypeAlias = Any  # a number, or a tensor where it is drawn
 
-_LARGEST_TABLE = 256  # integers a class: 10 MB at 10,000 classes
+_LARGEST_TABLE = 256  # integers per class: 10 MB at 10,000 classes
 
 
 def compute_dtype() -> str:
@@ -103,7 +104,7 @@ class Blocks:
     def of(cls, structure: RandomPartition) -> Blocks:
         """Return the blocks of a structure."""
         layout = Layout.of(structure)
-        rows, weights = numbered_from_zero(layout), layout.weights.tolist()
+        rows, weights = layout.local_block_of, layout.weights.tolist()
         pairs = list(zip(weights, rows, strict=True))
         if layout.parents:
             chains: tuple[tuple[Step, ...], ...] = (_chain(weights[::-1], layout.parents),)
@@ -119,40 +120,11 @@ class Blocks:
         )
 
 
-def _chain(weights: list[float], parents: Sequence[IntArray]) -> tuple[Step, ...]:
-    """Return the steps of partitions from fine to coarse, their blocks numbered by size."""
-    steps = []
-    number = np.arange(parents[0].size)  # the new number of what is below
-    for weight, parent in zip(weights, parents, strict=True):
-        moved = np.empty_like(parent)
-        moved[number] = parent
-        sizes = np.bincount(moved)
-        number = np.argsort(np.argsort(sizes, kind="stable"))
-        steps.append(Step.of(weight, number[moved]))
-    return tuple(steps)
-
-
-def _padded(block_of: NDArray[Any], places: NDArray[Any]) -> IntArray:
-    """Return what is in each block, in as many places as it is given, the rest of them -1."""
-    sizes = np.bincount(block_of)
-    within = np.arange(len(block_of)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    padded = np.full(places.sum(), -1, np.int32)
-    padded[np.repeat(np.cumsum(places) - places, sizes) + within] = np.argsort(
-        block_of, kind="stable"
-    )
-    return padded
-
-
-def numbered_from_zero(layout: Layout) -> list[IntArray]:
-    """Return the block of each class in each partition, the first block of each being 0."""
-    return [row - row.min() for row in layout.block_of]
-
-
 class HeldBlocks(keras.metrics.Metric):  # type: ignore[misc]  # Keras has no types
     """The partition that the loss of a sampler holds at the moment.
 
-    A metric, because the variables of a model's metrics are inputs of its traced steps, are none of
-    its weights, and are not saved. It reports nothing.
+    It is a metric, because the variables of a model's metrics are inputs of its traced steps, are
+    not among its weights, and are not saved. It reports nothing.
     """
 
     def __init__(self, sampler: PartitionSampler, at_rest: RandomPartition) -> None:
@@ -160,7 +132,8 @@ class HeldBlocks(keras.metrics.Metric):  # type: ignore[misc]  # Keras has no ty
         self._sampler = sampler
         self._at_rest = at_rest
         self._n_partitions = max(map(_n_coarse, (sampler.sample(0), at_rest)))
-        # Variables made from an array: what reads them in a step that they are no input of, fails.
+        # Variables made from an array: a traced step that reads them without having them among its
+        # inputs fails.
         self.block_of = keras.Variable(
             np.zeros((self._n_partitions, at_rest.n_classes), np.int32), trainable=False
         )
@@ -187,7 +160,7 @@ class HeldBlocks(keras.metrics.Metric):  # type: ignore[misc]  # Keras has no ty
         self.is_drawn = False
 
     def blocks(self) -> Blocks:
-        """Return the blocks that are held, with a weight of 0 for those that are not there."""
+        """Return the blocks that are held, with a weight of 0 in places that are not used."""
         n_classes = self._at_rest.n_classes
         held = [(self.weights[1 + t], self.block_of[t]) for t in range(self._n_partitions)]
         return Blocks(
@@ -200,9 +173,8 @@ class HeldBlocks(keras.metrics.Metric):  # type: ignore[misc]  # Keras has no ty
 
     def attach(self, model: Any) -> None:
         """Become part of the state of a model."""
-        # The list itself, because a model that is built takes no attribute with state any more.
         self.detach(model)
-        model._metrics.append(self)
+        own_metrics(model).append(self)
         if self not in model.metrics:
             self.detach(model)
             raise StructureError(
@@ -211,9 +183,9 @@ class HeldBlocks(keras.metrics.Metric):  # type: ignore[misc]  # Keras has no ty
             )
 
     def detach(self, model: Any) -> None:
-        """Be no part of a model any more, so that its traced steps are not valid without it."""
-        if self in model._metrics:
-            model._metrics.remove(self)
+        """Stop being part of the state of a model."""
+        if self in own_metrics(model):
+            own_metrics(model).remove(self)
 
     def reset_state(self) -> None:
         """Rest: Keras resets metrics when an epoch begins, and when an evaluation does."""
@@ -227,8 +199,7 @@ class HeldBlocks(keras.metrics.Metric):  # type: ignore[misc]  # Keras has no ty
         layout = Layout.of(structure)
         block_of = np.zeros(self.block_of.shape, np.int32)
         weights = np.zeros(self.weights.shape)
-        for t, row in enumerate(numbered_from_zero(layout)):
-            block_of[t] = row
+        block_of[: layout.n_partitions] = layout.local_block_of
         weights[0] = layout.singleton_weight
         weights[1 : 1 + layout.n_partitions] = layout.weights
         self.block_of.assign(block_of)
@@ -236,8 +207,32 @@ class HeldBlocks(keras.metrics.Metric):  # type: ignore[misc]  # Keras has no ty
 
 
 def refuse_gradient(y_pred: Tensor) -> Tensor:
-    """Return what was given, but raise where a gradient is asked for, in any backend."""
+    """Return what was given, but raise if a gradient is taken, in any backend."""
     return ops.custom_gradient(_with_refusal)(y_pred)
+
+
+def _chain(weights: list[float], parents: Sequence[IntArray]) -> tuple[Step, ...]:
+    """Return the steps of partitions from fine to coarse, their blocks numbered by size."""
+    steps = []
+    number = np.arange(parents[0].size)  # the new number of what is below
+    for weight, parent in zip(weights, parents, strict=True):
+        moved = np.empty_like(parent)
+        moved[number] = parent
+        sizes = np.bincount(moved)
+        number = np.argsort(np.argsort(sizes, kind="stable"))
+        steps.append(Step.of(weight, number[moved]))
+    return tuple(steps)
+
+
+def _padded(block_of: NDArray[Any], places: NDArray[Any]) -> IntArray:
+    """Return what is in each block, in as many places as it is given, the rest of them -1."""
+    sizes = np.bincount(block_of)
+    within = np.arange(len(block_of)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    padded = np.full(places.sum(), -1, np.int32)
+    padded[np.repeat(np.cumsum(places) - places, sizes) + within] = np.argsort(
+        block_of, kind="stable"
+    )
+    return padded
 
 
 def _with_refusal(y_pred: Tensor) -> tuple[Tensor, Any]:
@@ -251,5 +246,5 @@ def _with_refusal(y_pred: Tensor) -> tuple[Tensor, Any]:
 
 
 def _n_coarse(structure: RandomPartition) -> int:
-    """How many partitions a structure has, the singletons aside."""
+    """How many partitions a structure has, not counting the singletons."""
     return sum(not partition.is_singletons for partition in structure.partitions)

@@ -10,14 +10,14 @@ from typing import Any
 import keras  # type: ignore[import-untyped]  # Keras has no types
 import numpy as np
 from keras import ops
-from keras.src import backend  # type: ignore[import-untyped]  # no public name for masks
 
 from structent._typing import Label
 from structent.errors import StructureError
 from structent.kernels.coarse import members_of_sets
 from structent.losses.keras.blocks import Blocks, Step, Tensor, View, Weight, compute_dtype
-from structent.structure import RandomPartition, Targets
-from structent.structure.targets import checked_targets
+from structent.losses.keras.private import set_mask
+from structent.structure import LabelSets, RandomPartition
+from structent.structure.targets import checked_label_sets
 
 
 def losses(
@@ -45,20 +45,20 @@ def losses(
         return ops.reshape(of_labels(labels, rows, blocks, from_logits), shape)
     if coarse is not None:
         raise StructureError(
-            f"y_true must have the codes of targets=, one a row, got rows of {blocks.n_classes} "
-            "classes; leave targets out where y_true has distributions"
+            f"y_true must have the codes of label_sets=, one per row, got rows of "
+            f"{blocks.n_classes} classes; leave label_sets out where y_true has distributions"
         )
     if ignore_class is not None:
         raise StructureError(
-            f"ignore_class must be None where targets are rows of {blocks.n_classes} classes, "
-            f"got {ignore_class}; a sample_weight of 0 leaves a row out"
+            f"ignore_class must be None where y_true has distributions over {blocks.n_classes} "
+            f"classes, got {ignore_class}; a sample_weight of 0 leaves a row out"
         )
-    targets = ops.reshape(y_true, (-1, blocks.n_classes))
-    return ops.reshape(_losses_of_targets(targets, rows, blocks, from_logits), shape)
+    p = ops.reshape(y_true, (-1, blocks.n_classes))
+    return ops.reshape(_losses_of_distributions(p, rows, blocks, from_logits), shape)
 
 
 def holds_class_indices(y_true: Tensor, y_pred: Tensor, n_classes: int) -> bool:
-    """Return whether ``y_true`` has class indices, or else rows of all classes: by shape alone."""
+    """Return whether ``y_true`` has class indices or, as its shape says, distributions."""
     true, predicted = tuple(y_true.shape), tuple(y_pred.shape)
     if not predicted or predicted[-1] != n_classes:
         raise StructureError(
@@ -75,9 +75,47 @@ def holds_class_indices(y_true: Tensor, y_pred: Tensor, n_classes: int) -> bool:
 
 
 def known_labels(labels: Tensor, n_classes: int) -> tuple[Tensor, Tensor]:
-    """Return class indices that are safe to look up, and whether they were so from the start."""
+    """Return class indices that are safe to look up, and whether each was in range as given."""
     safe = ops.clip(labels, 0, n_classes - 1)
     return safe, ops.equal(safe, labels)
+
+
+@dataclass(frozen=True)
+class CoarseTable:
+    """The label sets that codes come from, and which classes each set holds, (sets, classes)."""
+
+    label_sets: LabelSets
+    members: Tensor
+
+    @classmethod
+    def of(cls, label_sets: LabelSets | None, classes: tuple[Label, ...]) -> CoarseTable | None:
+        """Return the table of checked label sets, None where every code is a class."""
+        if label_sets is None or not checked_label_sets(label_sets, classes).coarse_sets:
+            return None
+        members = members_of_sets(label_sets.coarse_sets, len(classes))
+        return cls(label_sets, ops.convert_to_tensor(members))
+
+    @property
+    def n_codes(self) -> int:
+        """How many codes there are, including those of the classes."""
+        return len(self.label_sets.sets)
+
+    def true_blocks(self, codes: Tensor, blocks: Blocks) -> Iterator[tuple[Weight, Tensor]]:
+        """Yield the weight of each partition, and whether a class is in A_t(C), (n, classes).
+
+        One partition at a time; but the gradient holds them all: O(n x partitions x classes).
+        """
+        column, n_classes = codes[:, None], blocks.n_classes
+        of_sets = ops.take(self.members, ops.maximum(codes - n_classes, 0), axis=0)
+        of_classes = ops.equal(ops.arange(n_classes, dtype="int32")[None], column)
+        is_member = ops.where(column < n_classes, of_classes, of_sets)
+        yield blocks.singleton_weight, is_member
+        first = ops.argmax(ops.cast(is_member, "int32"), axis=1)
+        for view in blocks.views:
+            with_first = ops.equal(ops.take(view.block_of, first, axis=0)[:, None], view.block_of)
+            with_others = ops.logical_or(with_first, ops.logical_not(is_member))
+            holds = ops.all(with_others, axis=1, keepdims=True)
+            yield view.weight, ops.where(holds, with_first, is_member)
 
 
 def _fits(shape: tuple[int | None, ...], expected: tuple[int | None, ...]) -> bool:
@@ -90,19 +128,19 @@ def _fits(shape: tuple[int | None, ...], expected: tuple[int | None, ...]) -> bo
 def _masked(value: Tensor, kept: Tensor, shape: Any) -> Tensor:
     """Return the losses as Keras expects them with a class to ignore: 0 there, and a mask."""
     value = ops.reshape(ops.where(kept, value, 0.0), shape)
-    backend.set_keras_mask(value, ops.reshape(kept, shape))
+    set_mask(value, ops.reshape(kept, shape))
     return value
 
 
 def _losses_of_labels(labels: Tensor, rows: Tensor, blocks: Blocks, from_logits: bool) -> Tensor:
     """W lse(z) - w_0 z_y - sum_t w_t lse(z over B_t(y)), (n,).
 
-    All that is subtracted is taken from the top of the row, so that what is far from 0 keeps its
-    digits: the top is within lse(z), and the weights sum to W.
+    All terms are relative to the largest logit of the row, the top, so that logits far from 0 keep
+    their digits: lse(z) is relative to it, too, and the weights sum to W.
     """
     labels, known = known_labels(labels, blocks.n_classes)
     if from_logits and blocks.structure is not None and _are_torch_tensors(rows):
-        value = _losses_by_torch(labels, rows, blocks.structure, targets=None)
+        value = _losses_by_torch(labels, rows, blocks.structure, label_sets=None)
         return ops.where(known, value, np.nan)
     logits, top, log_all = _logits(rows, from_logits)
     at_label = ops.take_along_axis(logits, labels[:, None], axis=1)
@@ -120,7 +158,7 @@ def _losses_of_codes(
     """W lse(z) - sum_t w_t lse(z over A_t(C)), (n,), the singletons being one of the partitions."""
     codes, known = known_labels(codes, coarse.n_codes)
     if from_logits and blocks.structure is not None and _are_torch_tensors(rows):
-        value = _losses_by_torch(codes, rows, blocks.structure, coarse.targets)
+        value = _losses_by_torch(codes, rows, blocks.structure, coarse.label_sets)
         return ops.where(known, value, np.nan)
     logits, top, log_all = _logits(rows, from_logits)
     value = blocks.total_weight * log_all
@@ -136,7 +174,7 @@ def _are_torch_tensors(rows: Tensor) -> bool:
 
 
 def _losses_by_torch(
-    labels: Tensor, rows: Tensor, structure: RandomPartition, targets: Targets | None
+    labels: Tensor, rows: Tensor, structure: RandomPartition, label_sets: LabelSets | None
 ) -> Tensor:
     """Return the losses by torch's own adapter, which is several times faster than keras.ops."""
     from structent.losses.torch import (  # noqa: PLC0415  other backends do not have torch
@@ -144,7 +182,7 @@ def _losses_by_torch(
     )
 
     return structured_cross_entropy(
-        rows, labels.long(), structure, reduction="none", targets=targets
+        rows, labels.long(), structure, reduction="none", label_sets=label_sets
     )
 
 
@@ -170,7 +208,7 @@ def _logsumexp(x: Tensor, above: Tensor | None = None) -> tuple[Tensor, Tensor]:
     return ops.log(ops.sum(ops.exp(shifted), axis=1)), top
 
 
-def _losses_of_targets(targets: Tensor, rows: Tensor, blocks: Blocks, from_logits: bool) -> Tensor:
+def _losses_of_distributions(p: Tensor, rows: Tensor, blocks: Blocks, from_logits: bool) -> Tensor:
     """The sum over classes of P_c times the loss of c, (n,)."""
     logits, top, log_all = _logits(rows, from_logits)
     credit = blocks.singleton_weight * (logits - top)
@@ -178,10 +216,10 @@ def _losses_of_targets(targets: Tensor, rows: Tensor, blocks: Blocks, from_logit
     columns, tops = ops.transpose(_finite(logits)), ops.transpose(top)
     for chain in blocks.chains:
         credit = credit + ops.transpose(_weighted_logs_of_blocks(columns, tops, chain))
-    # A class with no target counts nothing, even where its logit is -inf.
-    credit = ops.where(ops.equal(targets, 0), 0.0, credit)
-    mass = ops.sum(targets, axis=1)
-    return blocks.total_weight * log_all * mass - ops.sum(targets * credit, axis=1)
+    # A class without mass counts nothing, even where its logit is -inf.
+    credit = ops.where(ops.equal(p, 0), 0.0, credit)
+    mass = ops.sum(p, axis=1)
+    return blocks.total_weight * log_all * mass - ops.sum(p * credit, axis=1)
 
 
 def _weighted_logs_of_blocks(columns: Tensor, tops: Tensor, chain: tuple[Step, ...]) -> Tensor:
@@ -243,60 +281,3 @@ def _finite(x: Tensor) -> Tensor:
     """Return the lowest number there is in place of -inf."""
     lowest = np.finfo(compute_dtype()).min
     return ops.where(ops.equal(x, -np.inf), ops.convert_to_tensor(lowest), x)
-
-
-@dataclass(frozen=True)
-class CoarseTable:
-    """The targets that codes come from, and which classes each set holds, (sets, classes)."""
-
-    targets: Targets
-    members: Tensor
-
-    @classmethod
-    def of(cls, targets: Targets) -> CoarseTable:
-        """Return the table of targets."""
-        members = members_of_sets(targets.coarse_sets, len(targets.classes))
-        return cls(targets, ops.convert_to_tensor(members))
-
-    @property
-    def n_codes(self) -> int:
-        """How many codes there are, those of the classes among them."""
-        return len(self.targets.sets)
-
-    def true_blocks(self, codes: Tensor, blocks: Blocks) -> Iterator[tuple[Weight, Tensor]]:
-        """Yield the weight of each partition, and whether a class is in A_t(C), (n, classes).
-
-        One partition at a time; but the gradient holds them all: O(n x partitions x classes).
-        """
-        column, n_classes = codes[:, None], blocks.n_classes
-        of_sets = ops.take(self.members, ops.maximum(codes - n_classes, 0), axis=0)
-        of_classes = ops.equal(ops.arange(n_classes, dtype="int32")[None], column)
-        is_member = ops.where(column < n_classes, of_classes, of_sets)
-        yield blocks.singleton_weight, is_member
-        first = ops.argmax(ops.cast(is_member, "int32"), axis=1)
-        for view in blocks.views:
-            with_first = ops.equal(ops.take(view.block_of, first, axis=0)[:, None], view.block_of)
-            with_others = ops.logical_or(with_first, ops.logical_not(is_member))
-            holds = ops.all(with_others, axis=1, keepdims=True)
-            yield view.weight, ops.where(holds, with_first, is_member)
-
-
-def coarse_table(targets: Targets | None, classes: tuple[Label, ...]) -> CoarseTable | None:
-    """Return the table of targets that have these classes, None where all of them are classes."""
-    if targets is None or not checked_targets(targets, classes).coarse_sets:
-        return None
-    return CoarseTable.of(targets)
-
-
-def sets_of(targets: Targets | None) -> list[list[int]] | None:
-    """Return what a configuration keeps of targets: their sets, for codes are those of rows."""
-    return None if targets is None else [list(members) for members in targets.coarse_sets]
-
-
-def with_targets(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return arguments from a configuration with targets in place of their sets."""
-    if arguments.get("targets") is None:
-        return arguments
-    classes = arguments["structure"].classes
-    sets = *((c,) for c in range(len(classes))), *map(tuple, arguments["targets"])
-    return {**arguments, "targets": Targets(np.empty(0, dtype=np.int64), sets, classes)}

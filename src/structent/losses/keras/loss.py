@@ -1,4 +1,4 @@
-"""The structured loss as a Keras loss."""
+"""The structured loss as a Keras loss, and the callback that draws partitions for it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any, Self
 
 import keras  # type: ignore[import-untyped]  # Keras has no types
 
-from structent._typing import Label
 from structent.errors import StructureError
 from structent.losses.keras.blocks import Blocks, HeldBlocks, Tensor, compute_dtype, refuse_gradient
-from structent.losses.keras.formulas import coarse_table, losses, sets_of, with_targets
-from structent.structure import PartitionSampler, RandomPartition, Targets, files, trivial
+from structent.losses.keras.formulas import CoarseTable, losses
+from structent.structure import LabelSets, PartitionSampler, RandomPartition, files, trivial
+from structent.structure.samplers import checked_fixed, checked_structure
 
 
 @keras.saving.register_keras_serializable(package="structent")
@@ -20,10 +20,10 @@ class StructuredCrossEntropy(keras.losses.Loss):  # type: ignore[misc]  # Keras 
     .. math::
         \ell(z, y) = \sum_t w_t \Big[ \log \sum_c e^{z_c} - \log \sum_{c \in B_t(y)} e^{z_c} \Big]
 
-    The class axis is the last one. Targets are told apart by their shape alone: class indices where
-    ``y_true`` has one axis less than ``y_pred``, or a last axis of length 1; otherwise one-hot rows
-    or distributions. Class indices are faster. One that is no class makes its row NaN, since a
-    traced step cannot raise.
+    The class axis is the last one. The shape of ``y_true`` says what it holds: class indices where
+    it has one axis less than ``y_pred``, or a last axis of length 1; otherwise distributions,
+    one-hot rows among them. Class indices are faster. An index that is not a class makes its row
+    NaN, since a traced step cannot raise.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ class StructuredCrossEntropy(keras.losses.Loss):  # type: ignore[misc]  # Keras 
         and less exact; here logits are the default.
     ignore_class
         A class index whose rows count nothing, as in ``SparseCategoricalCrossentropy``.
-    targets
+    label_sets
         Where rows are labelled by classes, blocks or sets of classes: what
-        ``structure.encode(labels, allow_blocks=True)`` gave. ``y_true`` then has its codes, of
+        ``structure.encode_with_blocks(labels)`` gave. ``y_true`` then has its codes, of
         these rows or others.
     reduction, name
         As in every Keras loss.
@@ -62,28 +62,28 @@ class StructuredCrossEntropy(keras.losses.Loss):  # type: ignore[misc]  # Keras 
         eval_structure: RandomPartition | None = None,
         from_logits: bool = True,
         ignore_class: int | None = None,
-        targets: Targets | None = None,
+        label_sets: LabelSets | None = None,
         reduction: str | None = "sum_over_batch_size",
         name: str = "structured_cross_entropy",
     ) -> None:
         super().__init__(name=name, reduction=reduction, dtype=compute_dtype())
-        self.structure = structure
+        self.structure = structure = checked_structure(structure)
         self.eval_structure = eval_structure
         self.from_logits = from_logits
         self.ignore_class = ignore_class
-        self.targets = targets
+        self.label_sets = label_sets
         self._held: HeldBlocks | None = None
         if isinstance(structure, PartitionSampler):
             at_rest = trivial(structure.classes) if eval_structure is None else eval_structure
-            self._held = HeldBlocks(structure, checked_structure(at_rest, structure.classes))
+            self._held = HeldBlocks(structure, _checked_eval_structure(at_rest, structure))
         elif eval_structure is not None:
             raise StructureError(
                 "eval_structure must be None where the structure is the same at every step, "
                 f"got {eval_structure!r}"
             )
         else:
-            self._blocks = Blocks.of(checked_structure(structure))
-        self._coarse = coarse_table(targets, structure.classes)
+            self._blocks = Blocks.of(checked_fixed(structure))
+        self._coarse = CoarseTable.of(label_sets, structure.classes)
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """Return the loss of each row, in the shape of ``y_pred`` without its class axis."""
@@ -107,13 +107,13 @@ class StructuredCrossEntropy(keras.losses.Loss):  # type: ignore[misc]  # Keras 
             "eval_structure": self.eval_structure and to_json(self.eval_structure),
             "from_logits": self.from_logits,
             "ignore_class": self.ignore_class,
-            "targets": sets_of(self.targets),
+            "label_sets": to_sets(self.label_sets),
         }
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
         """Return the loss whose arguments :meth:`get_config` gave."""
-        return cls(**with_targets(with_structures(config)))
+        return cls(**arguments_of(config))
 
 
 class PartitionSchedule(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
@@ -174,7 +174,7 @@ class PartitionSchedule(keras.callbacks.Callback):  # type: ignore[misc]  # Kera
         self._iteration += 1
 
     def on_test_begin(self, *_: Any, **__: Any) -> None:
-        """Evaluate on the structure that is named for it; the next training batch draws anew."""
+        """Evaluate on the structure that is named for it; the next training batch draws again."""
         self._bring_state_back()
         self._held.rest()
 
@@ -192,30 +192,34 @@ class PartitionSchedule(keras.callbacks.Callback):  # type: ignore[misc]  # Kera
         _ = self.model
 
 
-def checked_structure(structure: Any, classes: tuple[Label, ...] | None = None) -> RandomPartition:
-    """Return a structure that stays the same, with these classes where they are given."""
-    if not isinstance(structure, RandomPartition):
-        raise StructureError(
-            f"structure must be a RandomPartition, got {type(structure).__name__}; only the loss "
-            "takes a sampler"
-        )
-    if classes is not None and structure.classes != classes:
-        raise StructureError(
-            f"eval_structure must have the {len(classes)} classes of the sampler in their order, "
-            f"got {structure!r}"
-        )
-    return structure
-
-
 def to_json(structure: Any) -> str:
-    """Return the text of a structure or sampler, which :func:`with_structures` reads."""
+    """Return the text of a structure or sampler that a configuration keeps."""
     try:
         return files.structure_to_json(structure)
     except StructureError as error:
         raise StructureError(f"{error}; save the weights of the model alone") from None
 
 
-def with_structures(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments with structures in place of JSON text."""
+def to_sets(label_sets: LabelSets | None) -> list[list[int]] | None:
+    """Return the sets of classes that a configuration keeps; the codes of rows are not kept."""
+    return None if label_sets is None else [list(members) for members in label_sets.coarse_sets]
+
+
+def arguments_of(config: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments in a configuration, made of its JSON text and lists."""
     names = [name for name in ("structure", "eval_structure") if config.get(name) is not None]
-    return {**config, **{name: files.structure_from_json(config[name]) for name in names}}
+    arguments = {**config, **{name: files.structure_from_json(config[name]) for name in names}}
+    if config.get("label_sets") is not None:
+        classes = arguments["structure"].classes
+        arguments["label_sets"] = LabelSets.of_sets(config["label_sets"], classes)
+    return arguments
+
+
+def _checked_eval_structure(structure: Any, sampler: PartitionSampler) -> RandomPartition:
+    fixed = checked_fixed(structure, "eval_structure")
+    if fixed.classes != sampler.classes:
+        raise StructureError(
+            f"eval_structure must have the {len(sampler.classes)} classes of the sampler in their "
+            f"order, got {fixed!r}"
+        )
+    return fixed

@@ -10,15 +10,14 @@ from keras import ops
 
 from structent.losses.keras.blocks import Blocks, Tensor, compute_dtype
 from structent.losses.keras.formulas import (
-    coarse_table,
+    CoarseTable,
     holds_class_indices,
     known_labels,
     losses,
-    sets_of,
-    with_targets,
 )
-from structent.losses.keras.loss import checked_structure, to_json, with_structures
-from structent.structure import RandomPartition, Targets
+from structent.losses.keras.loss import arguments_of, to_json, to_sets
+from structent.structure import LabelSets, RandomPartition
+from structent.structure.samplers import checked_fixed
 
 
 @keras.saving.register_keras_serializable(package="structent")
@@ -31,7 +30,7 @@ class StructuredLogLoss(keras.metrics.MeanMetricWrapper):  # type: ignore[misc] 
         A random partition; where the loss has a sampler, the metric needs a structure of its own.
     from_logits
         Whether ``y_pred`` holds logits.
-    targets
+    label_sets
         As in :class:`StructuredCrossEntropy`.
     name, dtype
         As in every Keras metric.
@@ -49,16 +48,16 @@ class StructuredLogLoss(keras.metrics.MeanMetricWrapper):  # type: ignore[misc] 
         structure: RandomPartition,
         *,
         from_logits: bool = True,
-        targets: Targets | None = None,
+        label_sets: LabelSets | None = None,
         name: str = "structured_log_loss",
         dtype: str | None = None,
     ) -> None:
         super().__init__(self._losses, name=name, dtype=dtype)
         self.structure = structure
         self.from_logits = from_logits
-        self.targets = targets
-        self._blocks = Blocks.of(checked_structure(structure))
-        self._coarse = coarse_table(targets, structure.classes)
+        self.label_sets = label_sets
+        self._blocks = Blocks.of(checked_fixed(structure))
+        self._coarse = CoarseTable.of(label_sets, structure.classes)
 
     def _losses(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         y_true, y_pred = (ops.convert_to_tensor(y, dtype=compute_dtype()) for y in (y_true, y_pred))
@@ -77,13 +76,13 @@ class StructuredLogLoss(keras.metrics.MeanMetricWrapper):  # type: ignore[misc] 
             **keras.metrics.Metric.get_config(self),
             "structure": to_json(self.structure),
             "from_logits": self.from_logits,
-            "targets": sets_of(self.targets),
+            "label_sets": to_sets(self.label_sets),
         }
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
         """Return the metric whose arguments :meth:`get_config` gave."""
-        return cls(**with_targets(with_structures(config)))
+        return cls(**arguments_of(config))
 
 
 @keras.saving.register_keras_serializable(package="structent")
@@ -120,7 +119,7 @@ class BlockAccuracy(keras.metrics.MeanMetricWrapper):  # type: ignore[misc]  # K
         name: str | None = None,
         dtype: str | None = None,
     ) -> None:
-        scored = checked_structure(structure).level(level)
+        scored = checked_fixed(structure).level(level)
         super().__init__(
             self._hits, name=name or f"{level}_accuracy".replace(" ", "_"), dtype=dtype
         )
@@ -154,4 +153,4 @@ class BlockAccuracy(keras.metrics.MeanMetricWrapper):  # type: ignore[misc]  # K
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
         """Return the metric whose arguments :meth:`get_config` gave."""
-        return cls(**with_structures(config))
+        return cls(**arguments_of(config))

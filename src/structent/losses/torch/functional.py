@@ -11,22 +11,25 @@ from torch import Tensor
 from structent.errors import LabelError, StructureError
 from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.layout import Layout
-from structent.losses.torch.operator import distributed, labelled
-from structent.losses.torch.rows import (
+from structent.losses.torch.dispatch import (
     check_labels,
     coarse_layouts_of,
     layout_of,
     losses_of_codes,
-    losses_of_targets,
+    losses_of_distributions,
+    losses_of_labels,
     members_on,
     row_weights,
-    rows_of_labels,
 )
-from structent.structure import RandomPartition, Targets
-from structent.structure.targets import checked_targets
+from structent.losses.torch.operator import distributions_operator, labels_operator
+from structent.losses.torch.private import transforms_are_active
+from structent.structure import LabelSets, RandomPartition
+from structent.structure.targets import checked_label_sets
 
-# While compiling a structure is block_of and weights, and with sets where each begins and the
-# classes of all; else it is compiled once.
+_REDUCTIONS = ("none", "mean", "sum")
+
+# A structure as the loss takes it: compiled once in eager mode; under torch.compile the tensors
+# block_of and weights, and with sets of classes also where each set begins and the classes of all.
 Compiled: TypeAlias = Layout | CoarseLayouts | tuple[Tensor, ...]
 
 
@@ -39,7 +42,7 @@ def structured_cross_entropy(
     ignore_index: int = -100,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
-    targets: Targets | None = None,
+    label_sets: LabelSets | None = None,
 ) -> Tensor:
     r"""Structured cross-entropy of logits: ``torch.nn.functional.cross_entropy`` with a structure.
 
@@ -52,17 +55,17 @@ def structured_cross_entropy(
         Logits, (classes,), (n, classes) or (n, classes, d1, ...).
     target
         Class indices, (), (n,) or (n, d1, ...), in the order of ``structure.classes``; or
-        probabilities of the classes, in the shape of ``input``.
+        distributions over the classes (torch calls them probabilities), in the shape of ``input``.
     structure
         How the classes are related. With ``trivial(classes)`` every option gives what torch gives.
     weight, ignore_index, reduction, label_smoothing
         As in torch; the mean divides as torch divides.
-    targets
+    label_sets
         Where rows are labelled by classes, blocks or sets of classes: what
-        ``structure.encode(labels, allow_blocks=True)`` gave. ``target`` then has its codes. A row
-        of a set C has the loss :math:`-\sum_t w_t \log Q(A_t)`, :math:`A_t` being the block of
-        partition t that holds C if one does, else C itself; it weighs what the classes of C do on
-        average.
+        ``structure.encode_with_blocks(labels)`` gave. ``target`` then has its codes. A row of a
+        set C has the loss :math:`-\sum_t w_t \log Q(A_t)`, :math:`A_t` being the block of partition
+        t that holds C if one does, else C itself; its weight is the mean weight of the classes
+        of C.
 
     Examples
     --------
@@ -78,24 +81,69 @@ def structured_cross_entropy(
             f"structure must be a RandomPartition, got {type(structure).__name__}; "
             "give sampler.sample(step), or use the module, which draws at each training step"
         )
-    check_arguments(input, target, structure.n_classes, with_sets=targets is not None)
+    check_arguments(input, target, structure.n_classes, with_sets=label_sets is not None)
     check_options(structure.n_classes, weight, reduction, label_smoothing)
     if torch.compiler.is_compiling():
-        compiled: Compiled = _constant_arrays(structure, targets)
+        compiled: Compiled = _constant_arrays(structure, label_sets)
     else:
         compiled = layout_of(structure)
-        if targets is not None:
-            sets = checked_targets(targets, structure.classes).coarse_sets
+        if label_sets is not None:
+            sets = checked_label_sets(label_sets, structure.classes).coarse_sets
             compiled = coarse_layouts_of(compiled, sets)
     return loss_of(input, target, compiled, weight, ignore_index, reduction, label_smoothing)
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]  # torch's own
-def _constant_arrays(structure: RandomPartition, targets: Targets | None) -> tuple[Tensor, ...]:
-    if targets is None:
-        return arrays_of(structure)
-    sets = checked_targets(targets, structure.classes).coarse_sets
-    return *arrays_of(structure), *arrays_of_sets(sets)
+def check_arguments(
+    input: Tensor,  # noqa: A002  torch's own name
+    target: Tensor,
+    n_classes: int,
+    *,
+    with_sets: bool,
+) -> None:
+    """Refuse logits and a target that do not fit each other or the structure."""
+    usual = target.dim() == 1 and input.shape == (target.shape[0], n_classes)
+    if usual and input.dtype == torch.float32 and target.dtype == torch.int64:
+        return  # to look at everything else would take longer than a small batch
+    if not input.is_floating_point():
+        raise StructureError(f"logits must be floating-point numbers, got {input.dtype}")
+    if input.dim() == 0:
+        raise StructureError("logits must have an axis of classes, got a single number")
+    columns = input.shape[0] if input.dim() == 1 else input.shape[1]
+    if columns != n_classes:
+        raise StructureError(f"structure covers {n_classes} classes but logits have {columns}")
+    expected = tuple(input.shape)
+    if not target.is_floating_point():
+        expected = () if input.dim() == 1 else (*input.shape[:1], *input.shape[2:])
+    if tuple(target.shape) != expected:
+        raise LabelError(
+            f"target must have shape {expected} for logits of shape {tuple(input.shape)}, got "
+            f"{target.dtype} of shape {tuple(target.shape)}; distributions have that of the logits"
+        )
+    if with_sets and target.is_floating_point():
+        raise LabelError(
+            f"target must have the codes of label_sets= as integers, got {target.dtype}; leave "
+            "label_sets out where target has distributions"
+        )
+
+
+def check_options(
+    n_classes: int, weight: Tensor | None, reduction: str, label_smoothing: float
+) -> None:
+    """Refuse options that torch would refuse, or that do not fit the structure."""
+    if reduction not in _REDUCTIONS:
+        raise StructureError(f"reduction must be one of {_REDUCTIONS}, got {reduction!r}")
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise StructureError(f"label_smoothing must be between 0 and 1, got {label_smoothing}")
+    if weight is None:
+        return
+    if tuple(weight.shape) != (n_classes,):
+        raise StructureError(
+            f"weight must have one entry for each of the {n_classes} classes, "
+            f"got shape {tuple(weight.shape)}"
+        )
+    looked_at = not (torch.compiler.is_compiling() or weight.is_meta)
+    if looked_at and not bool(weight.isfinite().all()):
+        raise StructureError("weight must hold finite numbers, got NaN or infinity")
 
 
 def arrays_of(structure: RandomPartition) -> tuple[Tensor, Tensor]:
@@ -118,12 +166,12 @@ def loss_of(
     reduction: str,
     label_smoothing: float,
 ) -> Tensor:
-    """Return the loss of checked arguments; while compiling the structure is a tuple of arrays."""
+    """Return the loss of checked arguments; under torch.compile the structure is tensors."""
     logits = input if input.dtype in (torch.float32, torch.float64) else input.float()
     if logits.dim() == 1:
         logits, target = logits[None], target[None]
-    if target.is_floating_point() or label_smoothing > 0 or _is_transformed():
-        losses, divisor = _of_targets(
+    if target.is_floating_point() or label_smoothing > 0 or transforms_are_active():
+        losses, divisor = _of_distributions(
             logits, target, structure, weight, ignore_index, label_smoothing
         )
         loss = _reduced(losses, divisor, reduction)
@@ -139,19 +187,20 @@ def loss_of(
     return loss.to(input.dtype)
 
 
-def _is_transformed() -> bool:
-    """Whether a transform of torch.func is at work: it sees torch's own operations alone."""
-    return torch._C._are_functorch_transforms_active()
-
-
-def _wanted(logits: Tensor) -> bool:
-    return torch.is_grad_enabled() and logits.requires_grad
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]  # torch's own
+def _constant_arrays(
+    structure: RandomPartition, label_sets: LabelSets | None
+) -> tuple[Tensor, ...]:
+    if label_sets is None:
+        return arrays_of(structure)
+    sets = checked_label_sets(label_sets, structure.classes).coarse_sets
+    return *arrays_of(structure), *arrays_of_sets(sets)
 
 
 def _of_labels(logits: Tensor, options: tuple[Any, ...]) -> Tensor:
-    """Return the reduced loss of class indices or codes; the options are those of OfLabels."""
-    if _wanted(logits):
-        loss: Tensor = OfLabels.apply(logits, options)  # type: ignore[no-untyped-call]  # torch's own
+    """Return the reduced loss of class indices or codes; the options are those of _OfLabels."""
+    if _needs_gradient(logits):
+        loss: Tensor = _OfLabels.apply(logits, options)  # type: ignore[no-untyped-call]  # torch's own
         return loss
     return _loss_and_gradient(logits, options, with_gradient=False)[0]
 
@@ -165,10 +214,14 @@ def _by_operator(
 ) -> tuple[Tensor, Tensor]:
     """Return the losses of class indices or codes, and the sum of their weights."""
     block_of, weights, *sets = arrays
-    losses, _, total = labelled(
-        logits, target, block_of, weights, weight, ignore_index, _wanted(logits), *sets
+    losses, _, total = labels_operator(
+        logits, target, block_of, weights, weight, ignore_index, _needs_gradient(logits), *sets
     )
     return losses, total
+
+
+def _needs_gradient(logits: Tensor) -> bool:
+    return torch.is_grad_enabled() and logits.requires_grad
 
 
 def _reduced(losses: Tensor, divisor: Tensor | float, reduction: str) -> Tensor:
@@ -178,8 +231,8 @@ def _reduced(losses: Tensor, divisor: Tensor | float, reduction: str) -> Tensor:
     return losses.sum() if reduction == "sum" else losses.sum() / divisor
 
 
-class OfLabels(torch.autograd.Function):
-    """The loss of class-index targets, with the gradient taken in the same visit of the logits.
+class _OfLabels(torch.autograd.Function):
+    """The loss of class indices or codes, with the gradient taken in the same visit of the logits.
 
     Its options come as one tuple, (target, structure, weight, ignore_index, reduction): torch looks
     at every argument of a function, twice.
@@ -195,7 +248,7 @@ class OfLabels(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, None]:
-        """Return the gradient: handed out once without a copy, taken anew for a second backward."""
+        """Return the gradient: handed out once without a copy, computed again for a second call."""
         if torch.is_grad_enabled():  # create_graph=True: the gradient is to be differentiated
             (logits,) = ctx.saved_tensors
             return _differentiable_gradient(logits, grad_output, *ctx.options), None
@@ -216,7 +269,7 @@ def _loss_and_gradient(
     target, structure, weight, ignore_index, reduction = options
     of_mean = reduction == "mean"
     coarse = structure if isinstance(structure, CoarseLayouts) else None
-    rows, loss, gradient, total_weight = rows_of_labels(
+    rows, loss, gradient, total_weight = losses_of_labels(
         logits, target, structure if coarse is None else coarse.layout, weight, ignore_index,
         with_gradient=with_gradient, of_mean=of_mean, coarse=coarse,
     )  # fmt: skip
@@ -241,7 +294,7 @@ def _differentiable_gradient(
         losses = torch.where(kept, rows * losses_of_codes(logits, codes, structure), 0.0)
         divisor: Tensor | float = rows.sum()
     else:
-        losses, divisor = _of_targets(logits, target, structure, weight, ignore_index, 0.0)
+        losses, divisor = _of_distributions(logits, target, structure, weight, ignore_index, 0.0)
     loss = _reduced(losses, divisor, reduction)
     (gradient,) = torch.autograd.grad(loss, logits, grad_output, create_graph=True)
     return gradient
@@ -260,7 +313,7 @@ def _rows_of_codes(
     return kept, codes, row_weights(codes, kept, weight, members, logits.dtype)
 
 
-def _of_targets(
+def _of_distributions(
     logits: Tensor,
     target: Tensor,
     structure: Compiled,
@@ -268,39 +321,39 @@ def _of_targets(
     ignore_index: int,
     label_smoothing: float,
 ) -> tuple[Tensor, Tensor | float]:
-    """Return the losses of probabilities, or of smoothed labels, and what the mean divides by."""
+    """Return the losses of distributions, or of smoothed labels, and what the mean divides by."""
     if isinstance(structure, CoarseLayouts) or (isinstance(structure, tuple) and structure[2:]):
         return _of_smoothed_codes(logits, target, structure, weight, ignore_index, label_smoothing)
     n_classes = logits.shape[1]
     kept: Tensor | None = None
     divisor: Tensor | float = logits.numel() / n_classes
     if target.is_floating_point():
-        targets = target.to(logits.dtype)
+        p = target.to(logits.dtype)
     else:
         kept = target != ignore_index
         labels = torch.where(kept, target.long(), 0)
         # By comparison: torch's one_hot looks at the labels, which vmap does not allow.
         classes = torch.arange(n_classes, device=labels.device).reshape(_along_classes(logits))
-        targets = (labels.unsqueeze(1) == classes).to(logits.dtype)
-        if isinstance(structure, Layout) and not _is_transformed():
+        p = (labels.unsqueeze(1) == classes).to(logits.dtype)
+        if isinstance(structure, Layout) and not transforms_are_active():
             check_labels(labels, n_classes)
         else:  # labels cannot be looked at: a wrong one has the loss NaN
             is_class = (labels >= 0) & (labels < n_classes)
-            targets = torch.where(is_class.unsqueeze(1), targets, torch.nan)
+            p = torch.where(is_class.unsqueeze(1), p, torch.nan)
         divisor = (kept if weight is None else weight.to(logits.dtype)[labels] * kept).sum()
     if label_smoothing > 0:
-        targets = targets * (1.0 - label_smoothing) + label_smoothing / n_classes
+        p = p * (1.0 - label_smoothing) + label_smoothing / n_classes
     if weight is not None:
-        targets = targets * weight.to(logits.dtype).reshape(_along_classes(logits))
+        p = p * weight.to(logits.dtype).reshape(_along_classes(logits))
     if isinstance(structure, Layout):
-        losses = losses_of_targets(logits, targets, structure)
+        losses = losses_of_distributions(logits, p, structure)
     else:
-        losses, _, _ = distributed(logits, targets, *structure, _wanted(logits))
+        losses, _, _ = distributions_operator(logits, p, *structure, _needs_gradient(logits))
     return losses if kept is None else torch.where(kept, losses, 0.0), divisor
 
 
 def _along_classes(logits: Tensor) -> tuple[int, ...]:
-    """Return the shape of one number a class that goes with logits of any pixels."""
+    """Return the shape in which one number per class goes with logits of any pixels."""
     return (1, logits.shape[1], *(1,) * (logits.dim() - 2))
 
 
@@ -322,62 +375,6 @@ def _of_smoothed_codes(
         losses = _of_labels(logits, (target, structure, weight, ignore_index, "none"))
         divisor = _rows_of_codes(logits, target, structure, weight, ignore_index)[2].sum()
     anything = torch.full_like(logits, 1.0 / logits.shape[1], requires_grad=False)
-    of_anything, _ = _of_targets(logits, anything, plain, weight, ignore_index, 0.0)
+    of_anything, _ = _of_distributions(logits, anything, plain, weight, ignore_index, 0.0)
     of_anything = torch.where(target != ignore_index, of_anything, 0.0)
     return (1.0 - label_smoothing) * losses + label_smoothing * of_anything, divisor
-
-
-REDUCTIONS = ("none", "mean", "sum")
-
-
-def check_arguments(
-    input: Tensor,  # noqa: A002  torch's own name
-    target: Tensor,
-    n_classes: int,
-    *,
-    with_sets: bool,
-) -> None:
-    """Refuse logits and targets that do not fit each other or the structure."""
-    usual = target.dim() == 1 and input.shape == (target.shape[0], n_classes)
-    if usual and input.dtype == torch.float32 and target.dtype == torch.int64:
-        return  # a look at everything else would take longer than a small batch
-    if not input.is_floating_point():
-        raise StructureError(f"logits must be floating-point numbers, got {input.dtype}")
-    if input.dim() == 0:
-        raise StructureError("logits must have an axis of classes, got a single number")
-    columns = input.shape[0] if input.dim() == 1 else input.shape[1]
-    if columns != n_classes:
-        raise StructureError(f"structure covers {n_classes} classes but logits have {columns}")
-    expected = tuple(input.shape)
-    if not target.is_floating_point():
-        expected = () if input.dim() == 1 else (*input.shape[:1], *input.shape[2:])
-    if tuple(target.shape) != expected:
-        raise LabelError(
-            f"target must have shape {expected} for logits of shape {tuple(input.shape)}, got "
-            f"{target.dtype} of shape {tuple(target.shape)}; probabilities have that of the logits"
-        )
-    if with_sets and target.is_floating_point():
-        raise LabelError(
-            f"target must have the codes of targets= as integers, got {target.dtype}; leave "
-            "targets out where target has probabilities"
-        )
-
-
-def check_options(
-    n_classes: int, weight: Tensor | None, reduction: str, label_smoothing: float
-) -> None:
-    """Refuse options that torch would refuse, or that do not fit the structure."""
-    if reduction not in REDUCTIONS:
-        raise StructureError(f"reduction must be one of {REDUCTIONS}, got {reduction!r}")
-    if not 0.0 <= label_smoothing <= 1.0:
-        raise StructureError(f"label_smoothing must be between 0 and 1, got {label_smoothing}")
-    if weight is None:
-        return
-    if tuple(weight.shape) != (n_classes,):
-        raise StructureError(
-            f"weight must have one entry for each of the {n_classes} classes, "
-            f"got shape {tuple(weight.shape)}"
-        )
-    looked_at = not (torch.compiler.is_compiling() or weight.is_meta)
-    if looked_at and not bool(weight.isfinite().all()):
-        raise StructureError("weight must hold finite numbers, got NaN or infinity")

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from structent.errors import StructureError
 from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.layout import Layout
+from structent.losses.torch.dispatch import layout_of
 from structent.losses.torch.functional import (
     Compiled,
     arrays_of,
@@ -20,10 +21,9 @@ from structent.losses.torch.functional import (
     structured_cross_entropy,
 )
 from structent.losses.torch.operator import Registered, draw_partition
-from structent.losses.torch.rows import layout_of
-from structent.structure import PartitionSampler, RandomPartition, Targets, trivial
+from structent.structure import LabelSets, PartitionSampler, RandomPartition, trivial
 from structent.structure.samplers import checked_fixed
-from structent.structure.targets import checked_targets
+from structent.structure.targets import checked_label_sets
 
 
 class StructuredCrossEntropy(nn.Module):
@@ -40,10 +40,10 @@ class StructuredCrossEntropy(nn.Module):
         As in torch.
     eval_structure
         With a sampler: the structure in evaluation mode, the singletons if None.
-    targets
+    label_sets
         Where rows are labelled by classes, blocks or sets of classes: what
-        ``structure.encode(labels, allow_blocks=True)`` gave. The targets of :meth:`forward` are
-        then its codes, of these rows or others.
+        ``structure.encode_with_blocks(labels)`` gave. The target of :meth:`forward` then has its
+        codes, of these rows or others.
 
     Examples
     --------
@@ -67,11 +67,13 @@ class StructuredCrossEntropy(nn.Module):
         reduction: str = "mean",
         label_smoothing: float = 0.0,
         eval_structure: RandomPartition | None = None,
-        targets: Targets | None = None,
+        label_sets: LabelSets | None = None,
     ) -> None:
         super().__init__()
         self.sampler, self.structure = _sampler_and_structure(structure, eval_structure)
-        self.targets = None if targets is None else checked_targets(targets, structure.classes)
+        if label_sets is not None:
+            label_sets = checked_label_sets(label_sets, structure.classes)
+        self.label_sets = label_sets
         self.layout = self._compiled(layout_of(self.structure))
         check_options(len(structure.classes), weight, reduction, label_smoothing)
         self.ignore_index = ignore_index
@@ -81,16 +83,17 @@ class StructuredCrossEntropy(nn.Module):
         # No buffers: the structure keeps its digits when the module is converted or moved.
         self.arrays: tuple[Tensor, ...] = arrays_of(self.structure)
         self.arrays_of_sets: tuple[Tensor, ...] = ()
-        if self.targets is not None:
-            self.arrays_of_sets = arrays_of_sets(self.targets.coarse_sets)
+        if self.label_sets is not None:
+            self.arrays_of_sets = arrays_of_sets(self.label_sets.coarse_sets)
         if self.sampler is not None:
             self.register_buffer("step", torch.zeros((), dtype=torch.int64, device="cpu"))
             self._n_drawn = self.sampler.sample(0).n_partitions
             self._registered = Registered(self.sampler)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:  # noqa: A002  torch's own name
-        """Return the loss of logits and targets, shaped as ``torch.nn.CrossEntropyLoss`` takes."""
-        check_arguments(input, target, self.structure.n_classes, with_sets=self.targets is not None)
+        """Return the loss of logits and a target, shaped as ``torch.nn.CrossEntropyLoss`` takes."""
+        with_sets = self.label_sets is not None
+        check_arguments(input, target, self.structure.n_classes, with_sets=with_sets)
         return loss_of(
             input,
             target,
@@ -115,9 +118,9 @@ class StructuredCrossEntropy(nn.Module):
         return drawn
 
     def _compiled(self, layout: Layout) -> Layout | CoarseLayouts:
-        if self.targets is None:
+        if self.label_sets is None:
             return layout
-        return CoarseLayouts.of(layout, self.targets.coarse_sets)
+        return CoarseLayouts.of(layout, self.label_sets.coarse_sets)
 
     @torch.no_grad()
     def level_losses(self, input: Tensor, target: Tensor) -> dict[str, Tensor]:  # noqa: A002
@@ -131,7 +134,7 @@ class StructuredCrossEntropy(nn.Module):
                 ignore_index=self.ignore_index,
                 reduction=self.reduction,
                 label_smoothing=self.label_smoothing,
-                targets=self.targets,
+                label_sets=self.label_sets,
             )
             for name in self.structure.levels
         }

@@ -1,4 +1,4 @@
-"""The loss as operators of torch's own, so that ``torch.compile`` traces it as one step.
+"""The loss as custom operators, so that ``torch.compile`` traces it as one step.
 
 The blocks and weights of the structure are inputs of the operators, and so is the number of the
 training step for a drawn structure: nothing of them is frozen into a compiled graph.
@@ -13,8 +13,12 @@ from torch import Tensor
 
 from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.layout import Layout
-from structent.losses.torch.portable import TensorLayout, gradient_of_targets, loss_of_targets
-from structent.losses.torch.rows import rows_of_labels
+from structent.losses.torch.dispatch import losses_of_labels
+from structent.losses.torch.formulas import (
+    TensorLayout,
+    gradient_of_distributions,
+    loss_of_distributions,
+)
 from structent.structure import PartitionSampler
 
 
@@ -53,8 +57,8 @@ def _(step: Tensor, sampler: int, n_partitions: int) -> tuple[Tensor, Tensor]:
     return block_of, torch.empty(n_partitions, dtype=torch.float64, device=step.device)
 
 
-@torch.library.custom_op("structent::rows_of_labels", mutates_args=())
-def labelled(  # noqa: PLR0913, PLR0917  an operator takes no objects
+@torch.library.custom_op("structent::losses_of_labels", mutates_args=())
+def labels_operator(  # noqa: PLR0913, PLR0917  an operator takes no objects
     logits: Tensor,
     target: Tensor,
     block_of: Tensor,
@@ -67,14 +71,14 @@ def labelled(  # noqa: PLR0913, PLR0917  an operator takes no objects
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the weighted losses, the gradient of each, and the sum of the weights.
 
-    Where targets may be codes of sets, the classes of set s are
+    Where the target may have codes of sets, the classes of set s are
     ``set_members[set_start[s]:set_start[s + 1]]``.
     """
     layout, coarse = _layout(block_of, weights), None
     if set_start is not None and set_members is not None:
         sets = np.split(set_members.cpu().numpy(), set_start.cpu().numpy()[1:-1])
         coarse = CoarseLayouts.of(layout, [members.tolist() for members in sets])
-    losses, _, gradient, total_weight = rows_of_labels(
+    losses, _, gradient, total_weight = losses_of_labels(
         logits,
         target.long(),
         layout,
@@ -88,7 +92,7 @@ def labelled(  # noqa: PLR0913, PLR0917  an operator takes no objects
     return torch.as_tensor(losses).view(target.shape), gradient, logits.new_tensor(total_weight)
 
 
-@labelled.register_fake
+@labels_operator.register_fake
 def _(  # noqa: PLR0913, PLR0917
     logits: Tensor,
     target: Tensor,
@@ -103,26 +107,26 @@ def _(  # noqa: PLR0913, PLR0917
     return _fake(logits, target.shape, with_gradient)
 
 
-@torch.library.custom_op("structent::rows_of_targets", mutates_args=())
-def distributed(
-    logits: Tensor, targets: Tensor, block_of: Tensor, weights: Tensor, with_gradient: bool
+@torch.library.custom_op("structent::losses_of_distributions", mutates_args=())
+def distributions_operator(
+    logits: Tensor, distributions: Tensor, block_of: Tensor, weights: Tensor, with_gradient: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the losses of targets that are weights of the classes, and the gradient of each."""
+    """Return the losses of distributions, and the gradient of each."""
     layout = TensorLayout.of(_layout(block_of, weights), logits.device)
     n_classes, rows = logits.shape[1], (logits.shape[0], *logits.shape[2:])
-    flat, flat_targets = (x.movedim(1, -1).reshape(-1, n_classes) for x in (logits, targets))
-    losses = loss_of_targets(flat, flat_targets, layout).reshape(rows)
+    flat, p = (x.movedim(1, -1).reshape(-1, n_classes) for x in (logits, distributions))
+    losses = loss_of_distributions(flat, p, layout).reshape(rows)
     gradient = logits.new_empty(0)
     if with_gradient:
-        gradient = gradient_of_targets(flat, flat_targets, layout)
+        gradient = gradient_of_distributions(flat, p, layout)
         gradient = gradient.reshape(*rows, n_classes).movedim(-1, 1).contiguous()
     return losses, gradient, logits.new_empty(())
 
 
-@distributed.register_fake
+@distributions_operator.register_fake
 def _(
     logits: Tensor,
-    targets: Tensor,  # noqa: ARG001  shapes follow from the others
+    distributions: Tensor,  # noqa: ARG001  shapes follow from the others
     block_of: Tensor,  # noqa: ARG001
     weights: Tensor,  # noqa: ARG001
     with_gradient: bool,
@@ -150,5 +154,5 @@ def _times_gradient(ctx: Any, grad_losses: Tensor, *_: Tensor) -> tuple[Tensor |
     return (gradient * grad_losses.unsqueeze(1), *(None,) * (ctx.n_inputs - 1))
 
 
-for _operator in (labelled, distributed):
+for _operator in (labels_operator, distributions_operator):
     _operator.register_autograd(_times_gradient, setup_context=_keep_gradient)

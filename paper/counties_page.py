@@ -1,0 +1,273 @@
+"""The page on counties (Problem 3): the paper's table of log losses, ours beside the paper's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
+
+from paper.experiment import Finished
+from paper.pages import (
+    NOT_RUN,
+    Claim,
+    Look,
+    Page,
+    as_numbers,
+    as_svg,
+    difference_cell,
+    draw_line,
+    loss_cell,
+    page_style,
+    picture,
+    table,
+)
+from paper.paper_numbers import COUNTY_COMBINATIONS, COUNTY_LOSSES
+from paper.weather_results import (
+    CHOSEN,
+    PAPERS_WAY,
+    STANDARD,
+    Arm,
+    Cell,
+    Readings,
+    all_higher,
+    all_lower,
+    average_difference,
+    best_at,
+    chosen_on_validation,
+    difference,
+    mean_loss,
+    most_trials,
+    opening,
+    scrambled,
+    shrinking_gain,
+    the_papers_way,
+)
+from structent.plots.style import OF_LEVELS, ink
+
+_ARMS = [Arm("variable", n_blocks, weight) for n_blocks, weight in COUNTY_COMBINATIONS]
+_PAPERS_BEST = Arm("variable", 10, 0.5)
+_INTRODUCTION = (
+    "Which county is it, given the rain and the temperatures of a day at a station? The graph of "
+    "neighbouring counties is cut at random into connected blocks, anew for every tree. A column "
+    "has its number of blocks and its singleton weight, which is the share of ordinary "
+    "cross-entropy in the loss. Scrambled is the control that the paper ran for images only: the "
+    "same graph with the counties in a random order."
+)
+_MARKERS = "osD^v"
+
+
+def page(finished: list[Finished], about: list[str]) -> Page:
+    """Return the page, its figures and its numbers; see :func:`markdown`."""
+    numbers = {"about": about, **summary(finished)}
+    return Page("counties", markdown(finished, about), as_svg(figures(finished)), numbers)
+
+
+def markdown(finished: list[Finished], about: list[str]) -> str:
+    """Return the page as Markdown.
+
+    Parameters
+    ----------
+    finished
+        The runs that were done, under one preset; what is missing is said to be.
+    about
+        Paragraphs on the command, the preset, the machine and the date.
+    """
+    chosen, papers_way = chosen_on_validation(finished), the_papers_way(finished)
+    parts = [
+        *opening("Counties", about, _INTRODUCTION, claims(finished), most_trials(chosen)),
+        f"## Ours beside the paper's, {CHOSEN}",
+        "Log losses, ours with the depth of the trees chosen on validation:",
+        _loss_table(chosen),
+        "Differences to standard:",
+        _difference_table(chosen),
+        *_caption(chosen),
+        f"## Ours beside the paper's, {PAPERS_WAY}",
+        "The same with the depth chosen as the paper does. Log losses:",
+        _loss_table(papers_way),
+        "Differences to standard:",
+        _difference_table(papers_way),
+        "## Scrambled",
+        f"Differences to standard, {CHOSEN}, and from the structure to its scrambled control:",
+        _scrambled_table(chosen),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def figures(finished: list[Finished]) -> dict[str, Figure]:
+    """Return the figure of the page by the name of its file; none where nothing was run."""
+    readings = chosen_on_validation(finished)
+    sizes = sorted({size for size, _ in readings})
+    if not sizes:
+        return {}
+    with page_style():
+        figure = Figure(figsize=(9.0, 4.6), layout="constrained", facecolor="white")
+        ax = figure.add_subplot()
+        ax.axhline(0.0, color=ink(), linewidth=1, label="standard")
+        for place, (arm, look) in enumerate(_looks()):
+            # Beside each other, so that the bars of two lines are told apart.
+            shift = 1 + 0.018 * (place - (len(_looks()) - 1) / 2)
+            means = [difference(readings, size, arm) for size in sizes]
+            draw_line(ax, [size * shift for size in sizes], means, look)
+        ax.set_xscale("log")
+        ax.set_xlim(sizes[0] / 1.25, sizes[-1] * 1.25)
+        ax.set_xticks(sizes, labels=[f"{size:,}" for size in sizes])
+        ax.xaxis.set_minor_locator(NullLocator())
+        ax.set_xlabel("training rows")
+        ax.set_ylabel("log loss minus standard, nats a row\n(below 0 better than standard)")
+        ax.spines[["top", "right"]].set_visible(False)
+        figure.legend(loc="outside right center", frameon=False)
+        return {"counties-differences": figure}
+
+
+def summary(finished: list[Finished]) -> dict[str, Any]:
+    """Return the numbers of the tables as plain JSON values."""
+    return {
+        CHOSEN: _numbers(chosen_on_validation(finished)),
+        PAPERS_WAY: _numbers(the_papers_way(finished)),
+        "the paper's": [
+            {"size": size, **arm._asdict(), "loss": loss}
+            for size, losses in COUNTY_LOSSES.items()
+            for arm, loss in zip(
+                [STANDARD, *_ARMS], [losses.standard, *losses.variable], strict=True
+            )
+        ],
+    }
+
+
+def claims(finished: list[Finished]) -> list[Claim]:
+    """Return the paper's claims, each with whether it holds here."""
+    readings = chosen_on_validation(finished)
+    cells = [(size, arm) for size in COUNTY_LOSSES for arm in _ARMS]
+    controlled = [(size, arm) for size in COUNTY_LOSSES for arm in _controlled(readings)]
+    return [
+        all_lower(
+            "all five combinations are better than standard, at every size",
+            [_against(readings, size, arm, STANDARD) for size, arm in cells],
+        ),
+        best_at(
+            f"{_combination(_PAPERS_BEST)} is best in general (at more than half of the sizes)",
+            readings,
+            list(COUNTY_LOSSES),
+            [_PAPERS_BEST],
+            enough=len(COUNTY_LOSSES) // 2 + 1,
+            name=_combination,
+        ),
+        shrinking_gain(
+            "the gain, on average over the five combinations, is larger for small data",
+            {size: average_difference(readings, size, _ARMS) for size in COUNTY_LOSSES},
+        ),
+        all_higher(
+            "a scrambled structure is worse than standard (the paper shows it for images only)",
+            [_against(readings, size, scrambled(arm), STANDARD) for size, arm in controlled],
+        ),
+        all_higher(
+            "a scrambled structure is worse than the structure itself (for images only)",
+            [_against(readings, size, scrambled(arm), arm) for size, arm in controlled],
+        ),
+    ]
+
+
+def _against(readings: Readings, size: int, arm: Arm, baseline: Arm) -> Cell:
+    name = f"{_combination(arm)} with {size:,} rows"
+    return Cell(name, difference(readings, size, arm, baseline))
+
+
+def _controlled(readings: Readings) -> list[Arm]:
+    """Return the combinations whose scrambled control was run."""
+    run = {arm for _, arm in readings}
+    return [arm for arm in _ARMS if scrambled(arm) in run]
+
+
+def _sizes(readings: Readings) -> list[int]:
+    """Return the paper's sizes, and other sizes that were run."""
+    return sorted({*COUNTY_LOSSES, *(size for size, _ in readings)})
+
+
+def _numbers(readings: Readings) -> list[dict[str, Any]]:
+    return [
+        {
+            "size": size,
+            **arm._asdict(),
+            "loss": as_numbers(mean_loss(readings, size, arm)),
+            "difference": as_numbers(difference(readings, size, arm)),
+            "depths": sorted(readings[size, arm].depth.values()),
+        }
+        for size in _sizes(readings)
+        for arm in [STANDARD, *_ARMS, *map(scrambled, _ARMS)]
+        if (size, arm) in readings
+    ]
+
+
+def _loss_table(readings: Readings) -> str:
+    rows = []
+    for size in _sizes(readings):
+        means = [mean_loss(readings, size, arm) for arm in [STANDARD, *_ARMS]]
+        cells = [loss_cell(mean, most_trials(readings)) for mean in means]
+        rows.append([f"{size:,}", "ours", *cells])
+        if size in COUNTY_LOSSES:
+            losses = [COUNTY_LOSSES[size].standard, *COUNTY_LOSSES[size].variable]
+            rows.append([f"{size:,}", "the paper's", *(f"{loss:.3f}" for loss in losses)])
+    return table(["training rows", "whose", "standard", *map(_combination, _ARMS)], rows, n_left=2)
+
+
+def _difference_table(readings: Readings) -> str:
+    rows = []
+    for size in _sizes(readings):
+        means = [difference(readings, size, arm) for arm in _ARMS]
+        cells = [difference_cell(mean, most_trials(readings)) for mean in means]
+        rows.append([f"{size:,}", "ours", *cells])
+        if size in COUNTY_LOSSES:
+            standard, losses = COUNTY_LOSSES[size]
+            rows.append([f"{size:,}", "the paper's", *(f"{x - standard:+.3f}" for x in losses)])
+    return table(["training rows", "whose", *map(_combination, _ARMS)], rows, n_left=2)
+
+
+def _scrambled_table(readings: Readings) -> str:
+    arms = _controlled(readings)
+    if not arms:
+        return f"{NOT_RUN.capitalize()}."
+    rows = []
+    for size in _sizes(readings):
+        of_rows = {
+            "structure": [difference(readings, size, arm) for arm in arms],
+            "scrambled": [difference(readings, size, scrambled(arm)) for arm in arms],
+            "scrambled minus structure": [
+                difference(readings, size, scrambled(arm), arm) for arm in arms
+            ],
+        }
+        for name, means in of_rows.items():
+            cells = [difference_cell(mean, most_trials(readings)) for mean in means]
+            rows.append([f"{size:,}", name, *cells])
+    return table(["training rows", "", *map(_combination, arms)], rows, n_left=2)
+
+
+def _caption(readings: Readings) -> list[str]:
+    """Return the picture as the page shows it, with what there is to be seen."""
+    if not readings:
+        return []
+    return picture(
+        "counties-differences",
+        "Paired difference to standard against training rows, a line for each combination",
+        "Paired differences to standard with their standard errors, the depth of the trees chosen "
+        "on validation. Dashes and hollow markers are the scrambled controls.",
+    )
+
+
+def _combination(arm: Arm) -> str:
+    """Return the number of blocks and the singleton weight of an arm.
+
+    >>> _combination(Arm("variable, scrambled", 10, 0.25))
+    '10 blocks, 0.25, scrambled'
+    """
+    control = ", scrambled" if arm.method.endswith("scrambled") else ""
+    return f"{arm.n_blocks} blocks, {arm.singleton_weight:g}{control}"
+
+
+def _looks() -> list[tuple[Arm, Look]]:
+    """Return every combination and then its control, with how their lines look."""
+    return [
+        (each, Look(_combination(each), colour, marker, is_control=each != arm))
+        for arm, colour, marker in zip(_ARMS, OF_LEVELS, _MARKERS, strict=True)
+        for each in (arm, scrambled(arm))
+    ]

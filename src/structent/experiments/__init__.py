@@ -1,1 +1,0 @@
-"""The experiments of the paper, on real data: what ``structent reproduce`` runs."""

@@ -1,0 +1,169 @@
+"""Which code computes the losses of a batch: the fused kernel on the CPU, formulas elsewhere."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from structent.errors import LabelError
+from structent.kernels import fused
+from structent.kernels.coarse import CoarseLayouts, members_of_sets
+from structent.kernels.layout import Layout
+from structent.losses.torch import formulas
+from structent.structure import RandomPartition
+
+
+@lru_cache(maxsize=64)
+def layout_of(structure: RandomPartition) -> Layout:
+    """Return the layout of a structure, which is compiled once."""
+    return Layout.of(structure)
+
+
+@lru_cache(maxsize=64)
+def coarse_layouts_of(layout: Layout, sets: tuple[tuple[int, ...], ...]) -> CoarseLayouts:
+    """Return the layouts of sets of classes, which are compiled once."""
+    return CoarseLayouts.of(layout, sets)
+
+
+@lru_cache(maxsize=64)
+def members_on(coarse: CoarseLayouts, device: torch.device) -> Tensor:
+    """Return which classes each set holds, (sets, classes), on a device."""
+    members = members_of_sets(coarse.sets, coarse.layout.n_classes)
+    return torch.from_numpy(members).to(device)
+
+
+def losses_of_labels(
+    logits: Tensor,
+    target: Tensor,
+    layout: Layout,
+    weight: Tensor | None,
+    ignore_index: int,
+    *,
+    with_gradient: bool,
+    of_mean: bool = False,
+    coarse: CoarseLayouts | None = None,
+) -> tuple[Tensor | NDArray[Any], float, Tensor | None, float]:
+    """Return the weighted losses of the rows, their sum, the gradient, and the sum of the weights.
+
+    ``logits`` are (n, classes, ...) in float32 or float64, ``target`` (n, ...) in int64, its codes
+    from ``n_classes`` on being the sets of ``coarse``. The gradient is taken of the mean if
+    ``of_mean``, else of each loss. The losses are flat.
+    """
+    if not logits.is_cpu:
+        on_device = _tensor_layout_of(layout, logits.device)
+        return portable_losses_of_labels(
+            logits, target, on_device, weight, ignore_index,
+            with_gradient=with_gradient, of_mean=of_mean,
+            members=None if coarse is None else members_on(coarse, logits.device),
+        )  # fmt: skip
+    contiguous = logits.detach().contiguous()
+    gradient = torch.empty_like(contiguous) if with_gradient else None
+    losses = fused.loss_and_gradient(
+        contiguous.numpy(),
+        target.numpy().reshape(-1),
+        layout,
+        gradient=None if gradient is None else gradient.numpy(),
+        class_weights=None if weight is None else weight.detach().to(logits.dtype).numpy(),
+        ignored=ignore_index,
+        of_mean=of_mean,
+        n_threads=torch.get_num_threads(),
+        coarse=coarse,
+    )
+    return losses.rows, losses.total, gradient, losses.total_weight
+
+
+def portable_losses_of_labels(
+    logits: Tensor,
+    target: Tensor,
+    layout: formulas.TensorLayout,
+    weight: Tensor | None,
+    ignore_index: int,
+    *,
+    with_gradient: bool,
+    of_mean: bool = False,
+    members: Tensor | None = None,
+) -> tuple[Tensor, float, Tensor | None, float]:
+    """Do the same in torch's own operations; ``members`` has the classes of each set, if any."""
+    n_classes = logits.shape[1]
+    flat = logits.detach().movedim(1, -1).reshape(-1, n_classes)
+    kept = target.reshape(-1) != ignore_index
+    labels = torch.where(kept, target.reshape(-1), 0)
+    check_labels(labels, n_classes + (0 if members is None else len(members)))
+    rows = row_weights(labels, kept, weight, members, flat.dtype)
+    total_weight = float(rows.sum())
+    factor = rows / total_weight if of_mean else rows
+    losses, gradient = formulas.loss_and_gradient_of_labels(
+        flat, labels.clamp(max=n_classes - 1), factor, layout, with_gradient=with_gradient
+    )
+    if members is not None:
+        coarse = (labels >= n_classes).nonzero()[:, 0]
+        losses[coarse], gradient_of_sets = formulas.loss_and_gradient_of_sets(
+            flat[coarse], members[labels[coarse] - n_classes], factor[coarse], layout,
+            with_gradient=with_gradient,
+        )  # fmt: skip
+        if gradient is not None and gradient_of_sets is not None:
+            gradient[coarse] = gradient_of_sets
+    losses = losses * rows
+    if not bool(kept.all()):  # NaN times 0 is NaN, but a row that is ignored has no loss
+        losses = torch.where(kept, losses, 0.0)
+        gradient = None if gradient is None else torch.where(kept[:, None], gradient, 0.0)
+    if gradient is not None:
+        gradient = gradient.reshape(*target.shape, n_classes).movedim(-1, 1).contiguous()
+    return losses, float(losses.sum()), gradient, total_weight
+
+
+def row_weights(
+    labels: Tensor, kept: Tensor, weight: Tensor | None, members: Tensor | None, dtype: torch.dtype
+) -> Tensor:
+    """Return the weight of each row, in the shape of the labels: 0 where it is not kept."""
+    if weight is None:
+        return kept.to(dtype)
+    of_codes = weight.to(dtype)
+    if members is not None:
+        of_codes = formulas.weights_of_codes(of_codes, members)
+    return kept * of_codes[labels]
+
+
+def check_labels(labels: Tensor, n_classes: int) -> None:
+    """Refuse labels that are not a class, or not one of so many codes."""
+    wrong = (labels < 0) | (labels >= n_classes)
+    if bool(wrong.any()):
+        raise LabelError(
+            f"labels must be between 0 and {n_classes - 1}, got {int(labels[wrong][0])} in row "
+            f"{int(wrong.reshape(-1).nonzero()[0, 0])}"
+        )
+
+
+def losses_of_distributions(logits: Tensor, distributions: Tensor, layout: Layout) -> Tensor:
+    """Return the losses of distributions, or of any weights of the classes, differentiable by both.
+
+    ``logits`` and ``distributions`` are (n, classes, ...), the losses (n, ...).
+    """
+    n_classes = logits.shape[1]
+    flat, p = (x.movedim(1, -1).reshape(-1, n_classes) for x in (logits, distributions))
+    losses = formulas.loss_of_distributions(flat, p, _tensor_layout_of(layout, logits.device))
+    return losses.reshape(logits.shape[0], *logits.shape[2:])
+
+
+def losses_of_codes(logits: Tensor, codes: Tensor, coarse: CoarseLayouts) -> Tensor:
+    """Return the losses of codes that are classes or sets of them, differentiable twice.
+
+    ``logits`` are (n, classes, ...), codes and losses (n, ...).
+    """
+    flat = logits.movedim(1, -1).reshape(-1, logits.shape[1])
+    layout = _tensor_layout_of(coarse.layout, logits.device)
+    is_member = formulas.members_of_rows(codes.reshape(-1), members_on(coarse, logits.device))
+    losses, _ = formulas.loss_and_gradient_of_sets(
+        flat, is_member, flat.new_empty(0), layout, with_gradient=False
+    )
+    return losses.reshape(codes.shape)
+
+
+@lru_cache(maxsize=64)
+def _tensor_layout_of(layout: Layout, device: torch.device) -> formulas.TensorLayout:
+    """Return a layout on a device."""
+    return formulas.TensorLayout.of(layout, device)

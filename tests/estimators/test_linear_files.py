@@ -1,0 +1,240 @@
+"""Files of linear models: what is loaded predicts the same, bit for bit, and no code is run."""
+
+import hashlib
+import io
+import json
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+from sklearn.exceptions import NotFittedError
+
+from structent import (
+    StructentError,
+    StructuredBoostingClassifier,
+    StructuredLogisticRegression,
+    circular,
+    ordinal,
+)
+from structent.estimators import files
+from tests.estimators.problems import PLANTS, rows_of
+from tests.estimators.test_files import rewritten, with_field
+
+FEATURES, LABELS = rows_of(PLANTS.classes, n=120)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "model.structent"
+    StructuredLogisticRegression(PLANTS).fit(FEATURES, LABELS).save(path)
+    return path
+
+
+def assert_comes_back(model, path, features):
+    """Save, load and compare; return the loaded model."""
+    model.save(path)
+    loaded = StructuredLogisticRegression.load(path)
+    for name in ("coef_", "intercept_", "weights_", "classes_"):
+        one, other = getattr(model, name), getattr(loaded, name)
+        np.testing.assert_array_equal(one, other)
+        assert one.dtype == other.dtype
+    for method in ("predict_proba", "predict_log_proba", "decision_function", "predict"):
+        one, other = (getattr(m, method)(features) for m in (model, loaded))
+        np.testing.assert_array_equal(one, other)
+    assert loaded.structure_ == model.structure_
+    assert loaded.structure == model.structure_
+    assert loaded.n_iter_ == model.n_iter_
+    assert loaded.n_features_in_ == model.n_features_in_
+    kept = ("C", "tol", "max_iter", "warm_start", "allow_blocks")
+    assert [loaded.get_params()[n] for n in kept] == [model.get_params()[n] for n in kept]
+    return loaded
+
+
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", [str, int, bool, float])
+def test_a_model_without_a_structure_comes_back(tmp_path, kind, precision):
+    features = FEATURES.astype(precision)
+    labels = np.array([kind(value) for value in (0, 1)])[(FEATURES[:, 0] > 0).astype(int)]
+    model = StructuredLogisticRegression(C=0.5, tol=1e-3).fit(features, labels)
+    assert assert_comes_back(model, tmp_path / "model", features).structure is None
+
+
+@pytest.mark.parametrize("weights", [None, 0.25, [0.25, 0.75], "auto"])
+def test_the_structure_goes_along_with_the_weights_that_were_used(tmp_path, weights):
+    model = StructuredLogisticRegression(PLANTS, weights=weights, random_state=0)
+    loaded = assert_comes_back(model.fit(FEATURES, LABELS), tmp_path / "model", FEATURES)
+    levels = (m.predict_level(FEATURES, "kind") for m in (model, loaded))
+    np.testing.assert_array_equal(*levels)
+
+
+def test_classes_that_are_tuples_come_back(tmp_path):
+    pairs = circular(["spring", "summer", "autumn"], width=2).product(ordinal([1, 2]))
+    features, places = rows_of(range(pairs.n_classes), n=150)
+    labels = [pairs.classes[place] for place in places]
+    model = StructuredLogisticRegression(pairs).fit(features, labels)
+    loaded = assert_comes_back(model, tmp_path / "model", features)
+    assert loaded.classes_[0] == ("autumn", 1)
+    assert loaded.score(features, labels) == model.score(features, labels)
+
+
+def test_a_model_of_labels_that_may_be_blocks_comes_back(tmp_path):
+    kinds = PLANTS.levels["kind"][0].coarsen(LABELS)
+    labels = np.where(np.arange(len(LABELS)) % 3, LABELS, kinds)
+    model = StructuredLogisticRegression(PLANTS, allow_blocks=True).fit(FEATURES, labels)
+    loaded = assert_comes_back(model, tmp_path / "model", FEATURES)
+    assert loaded.allow_blocks
+    again = loaded.fit(FEATURES, labels)
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+
+
+def test_what_calibration_learned_comes_back(tmp_path):
+    held_out, true = rows_of(PLANTS.classes, n=80, seed=1)
+    model = StructuredLogisticRegression(PLANTS).fit(FEATURES, LABELS)
+    model.calibrate_blocks(held_out, true)
+    loaded = assert_comes_back(model, tmp_path / "model", FEATURES)
+    np.testing.assert_array_equal(loaded.block_scores_, model.block_scores_)
+    answers = [m.predict_blocks(FEATURES, confidence=0.8) for m in (model, loaded)]
+    assert answers[0].sets == answers[1].sets
+
+
+def test_a_short_form_comes_back_as_the_structure_that_was_built(tmp_path):
+    features, labels = rows_of([1, 2, 3])
+    model = StructuredLogisticRegression("ordinal").fit(features, labels)
+    assert assert_comes_back(model, tmp_path / "model", features).structure == ordinal([1, 2, 3])
+
+
+def test_names_of_columns_and_sparse_tables_are_known_again(tmp_path):
+    table = pd.DataFrame(FEATURES, columns=["a", "b", "c", "d"])
+    model = StructuredLogisticRegression(PLANTS).fit(table, LABELS)
+    loaded = assert_comes_back(model, tmp_path / "model", table)
+    assert loaded.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+    with pytest.raises(ValueError, match="feature names should match"):
+        loaded.predict(table.rename(columns={"a": "z"}))
+    sparse = csr_array(FEATURES)
+    model = StructuredLogisticRegression(PLANTS).fit(sparse, LABELS)
+    assert_comes_back(model, tmp_path / "model", sparse)
+
+
+def test_training_goes_on_from_a_loaded_model(saved):
+    loaded = StructuredLogisticRegression.load(saved).set_params(warm_start=True, max_iter=3)
+    before = loaded.coef_.copy()
+    assert loaded.fit(FEATURES, LABELS).n_iter_ <= 1
+    np.testing.assert_allclose(loaded.coef_, before, atol=1e-3)
+
+
+def test_texts_may_be_kept_along_with_a_model(tmp_path):
+    model = StructuredLogisticRegression(PLANTS).fit(FEATURES, LABELS)
+    model.save(tmp_path / "model", attachments={"notes": "from the garden"})
+    assert files.attachment(tmp_path / "model", "notes") == "from the garden"
+
+
+def test_a_model_must_be_fitted_to_be_saved(tmp_path):
+    with pytest.raises(NotFittedError):
+        StructuredLogisticRegression(PLANTS).save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+# Files of other models, and files that were changed
+
+
+@pytest.mark.requires("xgboost")
+def test_a_file_of_the_other_estimator_is_named(saved, tmp_path):
+    with pytest.raises(StructentError) as caught:
+        StructuredBoostingClassifier.load(saved)
+    assert str(caught.value) == (
+        "StructuredBoostingClassifier.load reads the file of such a model, got model.structent, "
+        "which holds a StructuredLogisticRegression; load it with that class"
+    )
+    trees = StructuredBoostingClassifier(PLANTS, n_estimators=2, n_jobs=1).fit(FEATURES, LABELS)
+    trees.save(tmp_path / "trees")
+    with pytest.raises(StructentError, match="holds a StructuredBoostingClassifier; load it with"):
+        StructuredLogisticRegression.load(tmp_path / "trees")
+
+
+def test_other_files_are_refused(tmp_path, saved):
+    path = tmp_path / "other"
+    path.write_text("label,size\n")
+    with pytest.raises(
+        StructentError, match=r"must be one that save\(\) wrote, got other: it is no"
+    ):
+        StructuredLogisticRegression.load(path)
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("coefficients.npy", b"")
+    with pytest.raises(StructentError, match="it is a zip file of something else"):
+        StructuredLogisticRegression.load(path)
+    with zipfile.ZipFile(path, "w") as file, zipfile.ZipFile(saved) as whole:
+        file.writestr("metadata.json", whole.read("metadata.json"))
+    with pytest.raises(StructentError, match=r"it has no member 'coefficients.npy'"):
+        StructuredLogisticRegression.load(path)
+
+
+def test_coefficients_that_were_changed_are_refused(saved):
+    rewritten(saved, "coefficients.npy", lambda content: content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(
+        StructentError, match=r"the coefficients\.npy is not the one that was saved"
+    ):
+        StructuredLogisticRegression.load(saved)
+
+
+def test_a_file_that_is_cut_off_is_refused(saved):
+    saved.write_bytes(saved.read_bytes()[:200])
+    with pytest.raises(StructentError, match=r"must be one that save\(\) wrote"):
+        StructuredLogisticRegression.load(saved)
+
+
+def with_coefficients(path, content):
+    """Write the file again with other coefficients, and the digest that goes with them."""
+    rewritten(path, "coefficients.npy", lambda _: content)
+    digest = hashlib.sha256(content).hexdigest()
+    rewritten(path, "metadata.json", with_field("sha256_of_coefficients", digest))
+
+
+def npy(array, **options):
+    content = io.BytesIO()
+    np.save(content, array, **options)
+    return content.getvalue()
+
+
+class Harmful:
+    def __reduce__(self):
+        return (pytest.fail, ("code of the file was run",))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\x80\x04cos\nsystem\n",
+        npy(np.zeros((2, 5))),
+        npy(np.zeros((3, 1))),
+        npy(np.zeros(15)),
+        npy(np.zeros((3, 5), dtype=int)),
+        npy(np.array([[Harmful()] * 5] * 3, dtype=object), allow_pickle=True),
+    ],
+    ids=["empty", "pickle", "two classes", "no features", "one axis", "integers", "objects"],
+)
+def test_what_cannot_be_coefficients_is_refused_and_never_run(saved, content):
+    with_coefficients(saved, content)
+    with pytest.raises(StructentError, match="its content is not what it should be"):
+        StructuredLogisticRegression.load(saved)
+
+
+@pytest.mark.parametrize("field", ["parameters", "labels", "n_iter", "block_scores"])
+def test_metadata_of_another_kind_are_refused(saved, field):
+    rewritten(saved, "metadata.json", with_field(field, "nonsense"))
+    with pytest.raises(StructentError):
+        StructuredLogisticRegression.load(saved)
+
+
+def test_a_file_of_a_newer_format_is_refused(saved):
+    rewritten(saved, "metadata.json", with_field("version", 99))
+    with pytest.raises(StructentError, match="reads model files of version 1, got version 99"):
+        StructuredLogisticRegression.load(saved)
+
+
+def test_the_metadata_are_plain_json(saved):
+    content = json.loads(zipfile.ZipFile(saved).read("metadata.json"))
+    assert content["format"] == "structent-linear"
+    assert content["parameters"]["C"] == 1.0
