@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
@@ -158,17 +160,20 @@ class StructuredBoostingClassifier(
         weights: Any = None,
         n_estimators: int = 2000,
         learning_rate: float = 0.05,
-        max_depth: int = 3,
+        max_depth: int | str = "auto",
+        max_leaves: int | None = None,
         min_child_weight: float = 0.0,
         reg_lambda: float = 1.0,
         subsample: float = 1.0,
         colsample: float = 1.0,
-        engine: str = "xgboost",
+        engine: str = "structent",
         trees: str = "vector",
         curvature: str = "gradient",
-        split_search: str = "full",
+        split_search: str = "auto",
         early_stopping_rounds: int | None = 25,
         validation_fraction: float = 0.15,
+        refit: bool = True,
+        n_bags: int = 1,
         class_weight: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -180,6 +185,7 @@ class StructuredBoostingClassifier(
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
         self.max_depth = max_depth
+        self.max_leaves = max_leaves
         self.min_child_weight = min_child_weight
         self.reg_lambda = reg_lambda
         self.subsample = subsample
@@ -190,6 +196,8 @@ class StructuredBoostingClassifier(
         self.split_search = split_search
         self.early_stopping_rounds = early_stopping_rounds
         self.validation_fraction = validation_fraction
+        self.refit = refit
+        self.n_bags = n_bags
         self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -228,25 +236,13 @@ class StructuredBoostingClassifier(
         encoder = Encoder.of(columns, classes, settings)
         rows = encoder.rows(codes, labels, sample_weight, self.class_weight)
         check_two_classes(rows.labels)  # a weight of 0 may have taken the others
-        rows, validation = self._with_validation(rows, encoder, eval_set, random)
-        scores: list[float] = []
-        with round_progress(settings.n_estimators, shown=self.progress) as show:
-            model = engine(settings.engine).train(
-                Training(
-                    rows,
-                    validation,
-                    classes.structure,
-                    self._split_structure(given, structure),
-                    log_prior(rows, classes),
-                    encoder.is_categorical,
-                    settings,
-                    int(random.randint(2**31 - 1)),
-                    checked_n_jobs(self.n_jobs),
-                    recording(scores, show),
-                    classes.label_sets,
-                )
-            )
-        return self.adopt(FittedBoosting(encoder, model, tuple(scores)))
+        splits = self._split_structure(given, structure)
+        bags = [
+            self._fitted_bag(rows, eval_set, encoder, splits, settings, random)
+            for _ in range(settings.n_bags)
+        ]
+        model = engine(settings.engine).mean_of([bag.model for bag in bags])
+        return self.adopt(replace(bags[0], model=model))
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the logits, (n, classes), but of two classes the log odds of the second, (n,)."""
@@ -345,6 +341,7 @@ class StructuredBoostingClassifier(
         self.structure_ = None if self.structure is None else fitted.encoder.classes.structure
         self.weights_ = weights_of(fitted.encoder.classes.structure)
         self.best_iteration_ = fitted.model.n_rounds - 1
+        self.max_depth_ = fitted.max_depth
         self.validation_log_loss_ = np.array(fitted.scores) if fitted.scores else None
         self.block_scores_ = fitted.block_scores
         return self
@@ -377,10 +374,44 @@ class StructuredBoostingClassifier(
         held = held_back(encoder.classes.sorted_codes(rows.labels), fraction, random)
         return rows.take(~held), rows.take(held)
 
+    def _fitted_bag(
+        self, rows: TrainingRows, eval_set: Any, encoder: Encoder,
+        split_structure: Structure | None, settings: Settings, random: np.random.RandomState,
+    ) -> FittedBoosting:  # fmt: skip
+        """Return one booster, stopped by validation rows and then fitted again to all rows."""
+        train, validation = self._with_validation(rows, encoder, eval_set, random)
+        scores: list[float] = []
+        with round_progress(settings.n_estimators, shown=self.progress) as show:
+            training = Training(
+                train,
+                validation,
+                encoder.classes.structure,
+                split_structure,
+                log_prior(train, encoder.classes),
+                encoder.is_categorical,
+                settings,
+                int(random.randint(2**31 - 1)),
+                checked_n_jobs(self.n_jobs),
+                recording(scores, show),
+                encoder.classes.label_sets,
+            )
+            model, depth = engine(settings.engine).train(training)
+        _warn_if_cut_short(model.n_rounds, scores, settings)
+        if self.refit and validation is not None and eval_set is None:
+            again = replace(
+                training,
+                rows=rows,
+                validation=None,
+                settings=settings.settled(model.n_rounds, depth),
+                on_round=lambda _round, _log_loss: None,
+            )
+            model, depth = engine(settings.engine).train(again)
+        return FittedBoosting(encoder, model, tuple(scores), depth)
+
     def _split_structure(
         self, given: Structure | None, weighted: Structure | None
     ) -> Structure | None:
-        if self.split_search == "full":
+        if self.split_search != "structured":
             return None
         # Weights that were chosen say how far to trust the structure, in splits as in the loss.
         # Weights that were given are for the loss alone.
@@ -393,6 +424,16 @@ class StructuredBoostingClassifier(
     def _logits(self, X: Any) -> FloatArray:
         fitted = self._fitted_model()
         return fitted.logits(_validated(self, X, reset=False), checked_n_jobs(self.n_jobs))
+
+
+def _warn_if_cut_short(n_rounds: int, scores: list[float], settings: Settings) -> None:
+    if scores and settings.early_stopping_rounds is not None and n_rounds == settings.n_estimators:
+        warnings.warn(
+            f"the validation log loss was still falling after all {n_rounds} rounds; raise "
+            "n_estimators or learning_rate",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
 
 
 def coded_table(X: Any) -> CodedTable:

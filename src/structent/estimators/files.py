@@ -87,9 +87,9 @@ class _Kind(NamedTuple):
 
 _BOOSTING = _Kind(
     "structent-boosting", "StructuredBoostingClassifier", "booster",
-    ("n_estimators", "learning_rate", "max_depth", "min_child_weight", "reg_lambda", "subsample",
-     "colsample", "engine", "trees", "curvature", "split_search", "early_stopping_rounds",
-     "validation_fraction", "allow_blocks"),
+    ("n_estimators", "learning_rate", "max_depth", "max_leaves", "min_child_weight", "reg_lambda",
+     "subsample", "colsample", "engine", "trees", "curvature", "split_search",
+     "early_stopping_rounds", "validation_fraction", "refit", "n_bags", "allow_blocks"),
 )  # fmt: skip
 _LINEAR = _Kind(
     "structent-linear", "StructuredLogisticRegression", "coefficients.npy",
@@ -112,6 +112,7 @@ def save_boosting(
         "is_one_hot": fitted.encoder.is_one_hot,
         "scores": fitted.scores,
         "start": fitted.model.start.tolist(),
+        "max_depth": fitted.max_depth,
     }
     structure = None if saved.parameters["structure"] is None else classes.structure
     _write(path, _BOOSTING, content, structure, fitted.model.to_bytes(), attachments)
@@ -283,7 +284,8 @@ def _fitted_boosting(metadata: dict[str, Any], classes: Classes, booster: bytes)
     start = np.array(_array(metadata, "start"), dtype=np.float64)
     model = engine(name).from_bytes(booster, start)
     scores = tuple(map(float, _array(metadata, "scores")))
-    return FittedBoosting(encoder, model, scores, _block_scores(metadata))
+    max_depth = int(metadata["max_depth"])
+    return FittedBoosting(encoder, model, scores, max_depth, _block_scores(metadata))
 
 
 def _fitted_linear(metadata: dict[str, Any], classes: Classes, learned: bytes) -> FittedLinear:

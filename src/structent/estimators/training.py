@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -24,11 +24,12 @@ from structent.structure.targets import LabelSets
 # Called after every round with its number and the log loss of the validation rows, if any.
 OnRound: TypeAlias = Callable[[int, float | None], None]
 
+DEPTH = 3  # where it is to be chosen and cannot be
 CHOICES = {
-    "engine": ("xgboost", "lightgbm"),
+    "engine": ("structent", "xgboost", "lightgbm"),
     "trees": ("vector", "per_class"),
     "curvature": ("gradient", "bound", "fisher"),
-    "split_search": ("full", "structured"),
+    "split_search": ("auto", "full", "sketch", "structured"),
 }
 
 
@@ -38,7 +39,7 @@ class Settings:
 
     n_estimators: int
     learning_rate: float
-    max_depth: int
+    max_depth: int | str
     min_child_weight: float
     reg_lambda: float
     subsample: float
@@ -48,10 +49,17 @@ class Settings:
     curvature: str
     split_search: str
     early_stopping_rounds: int | None
+    max_leaves: int | None = None
+    n_bags: int = 1
 
     def __post_init__(self) -> None:
-        for name, at_most in (("n_estimators", 2**31 - 1), ("max_depth", 30)):
-            checked_integer(getattr(self, name), name, at_least=1, at_most=at_most)
+        checked_integer(self.n_estimators, "n_estimators", at_least=1, at_most=2**31 - 1)
+        if not isinstance(self.max_depth, str) or self.max_depth != "auto":
+            given: Any = self.max_depth
+            checked_integer(given, "max_depth", at_least=1, at_most=30)
+        checked_integer(self.n_bags, "n_bags", at_least=1, at_most=10_000)
+        if self.max_leaves is not None:
+            checked_integer(self.max_leaves, "max_leaves", at_least=2, at_most=2**24)
         if self.early_stopping_rounds is not None:
             rounds = self.early_stopping_rounds
             checked_integer(rounds, "early_stopping_rounds", at_least=1, at_most=2**31 - 1)
@@ -64,6 +72,13 @@ class Settings:
                 raise StructentError(
                     f"{name} must be {' or '.join(map(repr, choices))}, got {getattr(self, name)!r}"
                 )
+        if self.engine == "structent" and self.trees != "vector":
+            raise StructentError(
+                "structent's own engine grows vector leaves, got trees='per_class'; set "
+                "engine='xgboost' or engine='lightgbm' for one tree per class"
+            )
+        if self.engine != "structent":
+            self._check_other_engine()
         if self.engine == "lightgbm" and self.trees == "vector":
             raise StructentError(
                 "LightGBM grows one tree per class, got trees='vector'; set trees='per_class', or "
@@ -74,6 +89,21 @@ class Settings:
                 "split_search='structured' needs vector leaves, got trees='per_class'; one tree "
                 "per class knows one class only"
             )
+
+    def _check_other_engine(self) -> None:
+        """Refuse what only our own engine can do."""
+        for name, allowed in (("split_search", self.split_search != "sketch"),
+                              ("max_leaves", self.max_leaves is None),
+                              ("n_bags", self.n_bags == 1)):  # fmt: skip
+            if not allowed:
+                raise StructentError(
+                    f"{name}={getattr(self, name)!r} needs engine='structent', got engine="
+                    f"{self.engine!r}"
+                )
+
+    def settled(self, n_rounds: int, max_depth: int) -> Settings:
+        """Return the settings of a fit whose rounds and depth are known."""
+        return replace(self, n_estimators=n_rounds, max_depth=max_depth, early_stopping_rounds=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +143,11 @@ class Training:
         """How many classes there are."""
         return len(self.start)
 
+    @property
+    def max_depth(self) -> int:
+        """The depth of the trees, where nothing else chooses it."""
+        return DEPTH if self.settings.max_depth == "auto" else int(self.settings.max_depth)
+
 
 class Model(Protocol):
     """A trained booster, whichever engine it comes from.
@@ -139,6 +174,13 @@ class Model(Protocol):
         """Return the booster in the engine's own format."""
 
 
+class Trained(NamedTuple):
+    """What an engine gives: the booster, and the depth of its trees, as given or as chosen."""
+
+    model: Model
+    max_depth: int
+
+
 @dataclass(frozen=True, eq=False)
 class Encoder:
     """How rows become numbers.
@@ -161,7 +203,8 @@ class Encoder:
     def of(cls, columns: Columns, classes: Classes, settings: Settings) -> Encoder:
         """Return the encoder for the engine of the settings."""
         # XGBoost's vector leaves know no categories.
-        return cls(columns, classes, any(columns.is_categorical) and settings.trees == "vector")
+        is_one_hot = settings.engine == "xgboost" and settings.trees == "vector"
+        return cls(columns, classes, any(columns.is_categorical) and is_one_hot)
 
     @cached_property
     def is_categorical(self) -> tuple[bool, ...]:
@@ -196,6 +239,8 @@ class FittedBoosting:
         The trained booster.
     scores
         The log loss of the validation rows after every round, empty without such rows.
+    max_depth
+        The depth of its trees.
     block_scores
         The sorted scores of held-out rows, by which answers are calibrated; None without such rows.
     """
@@ -203,6 +248,7 @@ class FittedBoosting:
     encoder: Encoder
     model: Model
     scores: tuple[float, ...]
+    max_depth: int
     block_scores: FloatArray | None = None
 
     def logits(self, X: Any, n_threads: int) -> FloatArray:

@@ -96,7 +96,8 @@ def gradient_and_curvature(  # noqa: PLR0913  plain arrays, not an object of the
 ) -> None:
     """Write gradient and curvature of each row for a booster, (n, classes) each, and its loss.
 
-    Without a ``hessian`` no curvature is written. Labels from ``n_classes`` on mean the sets of ``coarse``.
+    Without a ``hessian`` no curvature is written. Labels from ``n_classes`` on mean the sets of
+    ``coarse``.
     """
     visit = _visit if coarse is None else partial(_visit_with_sets, coarse)
     visit(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -83,6 +84,39 @@ class Bins:
             ),
         )
 
+    def to_bytes(self) -> bytes:
+        """Return edges and categories of all columns behind a line of JSON with their numbers."""
+        header = {"edges": list(map(len, self.edges)), "bins": list(map(len, self.bin_of_category))}
+        arrays = [*(e.astype("<f4") for e in self.edges), *self.bin_of_category]
+        return b"".join([json.dumps(header).encode(), b"\n", *(a.tobytes() for a in arrays)])
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Bins:
+        """Return the bins that :meth:`to_bytes` wrote, if they are bins."""
+        line, _, rest = content.partition(b"\n")
+        try:
+            header = json.loads(line)
+            sizes, n_categories = ([int(n) for n in header[name]] for name in ("edges", "bins"))
+        except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
+            raise _damaged("their header is no JSON object of lists") from None
+        if len(sizes) != len(n_categories) or not sizes or min(*sizes, *n_categories) < 0:
+            raise _damaged("their columns cannot be counted")
+        if max(sizes) >= MOST_BINS or 4 * sum(sizes) + sum(n_categories) != len(rest):
+            raise _damaged("they are not as many as they say")
+        if any(n and m for n, m in zip(sizes, n_categories, strict=True)):
+            raise _damaged("a column has both edges and categories")
+        edges = np.frombuffer(rest[: 4 * sum(sizes)], "<f4").astype(np.float32)
+        of_category = np.frombuffer(rest[4 * sum(sizes) :], np.uint8)
+        found = cls(
+            tuple(np.split(edges, np.cumsum(sizes)[:-1])),
+            tuple(np.split(of_category, np.cumsum(n_categories)[:-1])),
+        )
+        if not all((np.diff(of_column) > 0).all() for of_column in found.edges):
+            raise _damaged("their edges do not ascend")
+        if np.isnan(edges).any() or (of_category >= MOST_BINS).any():
+            raise _damaged("an edge or a bin is out of range")
+        return found
+
     @property
     def n_columns(self) -> int:
         """How many columns there are."""
@@ -123,6 +157,10 @@ class Bins:
             binned,
         )
         return binned
+
+
+def _damaged(why: str) -> StructentError:
+    return StructentError(f"the bins in the file are damaged: {why}; save the model again")
 
 
 def _edges(values: Table, max_bins: int) -> Table:

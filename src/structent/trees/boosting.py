@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from structent._compiled import kernel
 from structent._threads import in_parts
 from structent._typing import FloatArray, IndexArray, IntArray
+from structent.errors import StructentError
 from structent.kernels import fused
 from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.layout import Layout
@@ -23,6 +24,8 @@ Margins: TypeAlias = NDArray[np.float32]
 
 _BLOCK = 2048  # rows that are summed by themselves, whatever the number of threads
 _WORTH_A_THREAD = 50_000  # numbers
+_RACE_ROUNDS, _RACE_RATE, _RACE_PATIENCE = 40, 0.3, 6
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 class Rows(NamedTuple):
@@ -132,6 +135,35 @@ def boost(
     return Boosted(Forest.joined(under_way.trees[:n_kept]), losses)
 
 
+def best_depth(depths: Sequence[int], boosted: Callable[[Boosting], Boosted], how: Boosting) -> int:
+    """Return the depth with the least validation loss after a short race in large steps.
+
+    Steps are large so that every depth comes close to its end: after a few small ones the deepest
+    trees would always be ahead. Of equal losses the shallower tree wins.
+
+    Parameters
+    ----------
+    depths
+        The candidates, ascending.
+    boosted
+        Boosts on the training rows, with validation rows.
+    how
+        How to boost.
+    """
+    hasty = replace(
+        how,
+        n_rounds=min(how.n_rounds, _RACE_ROUNDS),
+        learning_rate=max(how.learning_rate, _RACE_RATE),
+        early_stopping_rounds=_RACE_PATIENCE,
+    )
+    least, best = np.inf, depths[0]
+    for depth in depths:
+        loss = min(boosted(replace(hasty, limits=replace(how.limits, max_depth=depth))).losses)
+        if loss < least:
+            least, best = loss, depth
+    return best
+
+
 class Boosted(NamedTuple):
     """The trees, and the validation loss after every round that was done."""
 
@@ -144,11 +176,11 @@ class Booster:
 
     def __init__(self, rows: Rows, start: FloatArray, how: Boosting) -> None:
         self._rows, self._how = rows, how
-        # A power of two, which changes no digit: sums of huge weights would overflow, and those of
-        # tiny ones vanish.
-        self._scale = 2.0 ** -np.floor(np.log2(rows.weights.mean()))
-        self._weights = (rows.weights * self._scale).astype(np.float32)
-        self._limits = how.limits.scaled(self._scale)
+        # By a power of two, which changes no digit: sums of huge weights would overflow, and those
+        # of tiny ones vanish.
+        self._exponent = -int(np.frexp(rows.weights.max())[1])
+        self._weights = np.ldexp(rows.weights, self._exponent).astype(np.float32)
+        self._limits = how.limits.scaled(self._exponent)
         self._margins = _margins(start, len(rows.labels))
         self._gradient = np.empty_like(self._margins)
         # The magnitude of the gradient is taken where it is needed.
@@ -181,7 +213,9 @@ class Booster:
             table, self._statistics, seen, self._limits, self._room, self._margins.shape[1],
             how.n_threads,
         )  # fmt: skip
-        np.divide(nodes.gain, self._scale, out=nodes.gain)
+        with np.errstate(over="ignore"):
+            gain = np.ldexp(nodes.gain.astype(np.float64), -self._exponent)
+        nodes.gain[:] = np.minimum(gain, _LARGEST)
         leaves = np.flatnonzero(nodes.left == 0)
         tree = Forest.of_tree(nodes, leaves, self._leaf_values(nodes, leaves, seen), columns)
         if len(others):
@@ -233,7 +267,10 @@ class _Judge:
     """The mean loss of validation rows, as trees are added."""
 
     def __init__(self, rows: Rows, start: FloatArray, loss: Loss, how: Boosting) -> None:
+        if not rows.weights.max(initial=0) > 0:
+            raise StructentError("validation rows must have a weight above 0, got none that has")
         self._rows, self._loss, self._n_threads = rows, loss, how.n_threads
+        self._weights = rows.weights / rows.weights.max()  # sums of huge ones would overflow
         self._margins = _margins(start, len(rows.labels))
         self.losses: list[float] = []
 
@@ -244,7 +281,7 @@ class _Judge:
             self._margins, self._rows.labels, self._loss.layout, gradient=None,
             n_threads=self._n_threads, coarse=self._loss.sets,
         )  # fmt: skip
-        self.losses.append(float(np.average(losses.rows, weights=self._rows.weights)))
+        self.losses.append(float(np.average(losses.rows, weights=self._weights)))
         return self.losses[-1]
 
     def has_turned(self, patience: int | None) -> bool:

@@ -44,13 +44,11 @@ class Limits:
     min_child_weight: float = 0.0
     reg_lambda: float = 1.0
 
-    def scaled(self, factor: float) -> Limits:
-        """Return the limits for rows whose weights are multiplied by a factor."""
-        return replace(
-            self,
-            min_child_weight=min(self.min_child_weight * factor, _MOST),
-            reg_lambda=min(self.reg_lambda * factor, _MOST),
-        )
+    def scaled(self, exponent: int) -> Limits:
+        """Return the limits for rows whose weights are multiplied by two to an exponent."""
+        with np.errstate(over="ignore"):
+            weight, lam = np.ldexp([self.min_child_weight, self.reg_lambda], exponent).tolist()
+        return replace(self, min_child_weight=min(weight, _MOST), reg_lambda=min(lam, _MOST))
 
 
 @dataclass(frozen=True, eq=False)

@@ -214,7 +214,7 @@ class DaskStructuredBoostingClassifier(
                     classes.label_sets,
                 )
             )
-        self._keep(local.adopt(FittedBoosting(encoder, model, scores)))
+        self._keep(local.adopt(FittedBoosting(encoder, model, scores, int(self.max_depth))))
         return self
 
     def decision_function(self, X: Any) -> Any:
@@ -295,7 +295,8 @@ class DaskStructuredBoostingClassifier(
                 "split_search must be 'full' on Dask, got 'structured', for which XGBoost takes "
                 "leaf values from the rows of one worker alone"
             )
-        return Settings(**{name: getattr(self, name) for name in Settings.__dataclass_fields__})
+        names = [name for name in Settings.__dataclass_fields__ if hasattr(self, name)]
+        return Settings(**{name: getattr(self, name) for name in names})
 
     def _n_threads(self, cluster: Cluster) -> int:
         if self.n_jobs is None or self.n_jobs == -1:
@@ -305,7 +306,7 @@ class DaskStructuredBoostingClassifier(
     def _local_model(self) -> StructuredBoostingClassifier:
         parameters = self.get_params(deep=False)
         del parameters["client"], parameters["timeout"]
-        return StructuredBoostingClassifier(**parameters)
+        return StructuredBoostingClassifier(**parameters, refit=False)
 
     def _chosen_structure(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,12 @@ from structent._typing import FloatArray
 from structent.errors import StructentError
 from structent.estimators.columns import FloatTable
 from structent.estimators.rows import TrainingRows
-from structent.estimators.training import OnRound, Settings, Training
+from structent.estimators.training import Model, OnRound, Settings, Trained, Training
 from structent.losses.boosters.lightgbm import lightgbm, structured_metric, structured_objective
 from structent.structure import trivial
 
 
-def train(training: Training) -> LightGBMModel:
+def train(training: Training) -> Trained:
     """Return the booster of the best round."""
     settings = training.settings
     _check_that_something_varies(training.rows)
@@ -43,7 +44,14 @@ def train(training: Training) -> LightGBMModel:
         callbacks=_callbacks(settings, training.on_round, with_validation=bool(validation)),
     )
     best = booster.best_iteration if booster.best_iteration > 0 else None
-    return LightGBMModel(booster.model_to_string(num_iteration=best), training.start)
+    model = LightGBMModel(booster.model_to_string(num_iteration=best), training.start)
+    return Trained(model, training.max_depth)
+
+
+def mean_of(models: Sequence[Model]) -> Model:
+    """Return the only model: this engine has no bags."""
+    (model,) = models
+    return model
 
 
 def from_bytes(content: bytes, start: FloatArray) -> LightGBMModel:
@@ -99,8 +107,8 @@ def _parameters(training: Training) -> dict[str, Any]:
     return {
         "num_class": training.n_classes,
         "learning_rate": settings.learning_rate,
-        "max_depth": int(settings.max_depth),
-        "num_leaves": 2 ** min(int(settings.max_depth), 17),
+        "max_depth": training.max_depth,
+        "num_leaves": 2 ** min(training.max_depth, 17),
         # As in XGBoost, the curvature alone limits a leaf; below 1e-3 LightGBM's sums are noise.
         "min_sum_hessian_in_leaf": max(settings.min_child_weight, 1e-3),
         "min_data_in_leaf": 0,

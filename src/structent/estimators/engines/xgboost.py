@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,7 +14,7 @@ from structent._typing import FloatArray
 from structent.errors import StructentError
 from structent.estimators.columns import FloatTable
 from structent.estimators.rows import TrainingRows
-from structent.estimators.training import OnRound, Settings, Training
+from structent.estimators.training import Model, OnRound, Settings, Trained, Training
 from structent.losses.boosters.xgboost import structured_metric, structured_objective, xgboost
 from structent.structure import RandomPartition, trivial
 from structent.structure.targets import LabelSets
@@ -23,7 +23,7 @@ VALIDATION = "validation"
 METRIC = "mlogloss"  # early stopping looks at plain log loss, whatever the structure
 
 
-def train(training: Training) -> XGBoostModel:
+def train(training: Training) -> Trained:
     """Return the booster of the best round."""
     settings = training.settings
     data = _matrix(training.rows, training)
@@ -40,7 +40,7 @@ def train(training: Training) -> XGBoostModel:
         callbacks=callbacks(settings, training.on_round, with_validation=bool(evals)),
         verbose_eval=False,
     )
-    return XGBoostModel(booster, training.start)
+    return Trained(XGBoostModel(booster, training.start), training.max_depth)
 
 
 def objective(training: Training) -> Any:
@@ -78,7 +78,7 @@ def parameters(training: Training) -> dict[str, Any]:
             "multi_output_tree" if settings.trees == "vector" else "one_output_per_tree"
         ),
         "learning_rate": settings.learning_rate,
-        "max_depth": int(settings.max_depth),
+        "max_depth": training.max_depth,
         "min_child_weight": settings.min_child_weight,
         "reg_lambda": settings.reg_lambda,
         "subsample": settings.subsample,
@@ -114,6 +114,12 @@ def callbacks(settings: Settings, on_round: OnRound, *, with_validation: bool) -
             )
         )
     return called
+
+
+def mean_of(models: Sequence[Model]) -> Model:
+    """Return the only model: this engine has no bags."""
+    (model,) = models
+    return model
 
 
 def from_bytes(content: bytes, start: FloatArray) -> XGBoostModel:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structent._threads import available_threads
+from structent._typing import IntArray
 from structent.errors import LabelError, StructureError
 from structent.kernels import fused
 from structent.kernels.coarse import CoarseLayouts
@@ -142,6 +143,21 @@ class Rounds:
         if is_native:
             np.multiply(self._hessian, self._native_factor, out=self._hessian)
         return self._gradient, self._hessian
+
+
+def drawn_blocks(
+    structure: RandomPartition | PartitionSampler, seed: int, iteration: int
+) -> IntArray:
+    """Return the block of each class in a partition that is drawn by its weight, (classes,)."""
+    if not isinstance(structure, RandomPartition):
+        structure = structure.sample(iteration)
+    # The partition into one block separates nothing.
+    weights = structure.weights * (structure.block_of.max(axis=1) > 0)
+    if weights.sum() == 0:
+        return np.arange(len(structure.classes), dtype=np.int32)
+    rng = np.random.default_rng((seed, iteration))
+    blocks: IntArray = structure.block_of[rng.choice(len(weights), p=weights / weights.sum())]
+    return blocks
 
 
 class MeanLoss:

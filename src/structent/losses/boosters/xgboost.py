@@ -10,7 +10,7 @@ import numpy as np
 from structent._optional import load_optional
 from structent._private import PrivateInterface
 from structent.errors import StructureError
-from structent.losses.boosters.rounds import FloatRows, MeanLoss, Rounds
+from structent.losses.boosters.rounds import FloatRows, MeanLoss, Rounds, drawn_blocks
 from structent.structure import LabelSets, PartitionSampler, RandomPartition
 
 _PURPOSE = "The structured loss for XGBoost"
@@ -174,7 +174,7 @@ class SplitSearch:
         self, iteration: int, gradient: FloatRows, hessian: FloatRows
     ) -> tuple[FloatRows, FloatRows] | None:
         """Return gradient and curvature of the blocks, (n, blocks), None for the singletons."""
-        block_of = self.drawn(self._first_round + iteration)
+        block_of = drawn_blocks(self._structure, self._seed, self._first_round + iteration)
         n_blocks = int(block_of.max()) + 1
         if n_blocks == len(block_of):
             return None
@@ -188,18 +188,6 @@ class SplitSearch:
             np.matmul(gradient, indicator, out=kept[0]),
             np.matmul(hessian, indicator, out=kept[1]),
         )
-
-    def drawn(self, iteration: int) -> Any:
-        """Return the block of each class in the partition of this round, drawn by weight."""
-        structure = self._structure
-        if not isinstance(structure, RandomPartition):
-            structure = structure.sample(iteration)
-        # The partition into one block separates nothing.
-        weights = structure.weights * (structure.block_of.max(axis=1) > 0)
-        if weights.sum() == 0:
-            return np.arange(len(structure.classes))
-        rng = np.random.default_rng((self._seed, iteration))
-        return structure.block_of[rng.choice(len(weights), p=weights / weights.sum())]
 
 
 def structured_metric(

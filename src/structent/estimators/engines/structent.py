@@ -1,0 +1,177 @@
+"""Our own engine: trees with vector leaves, grown by :mod:`structent.trees`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from structent._typing import FloatArray, IntArray
+from structent.errors import StructentError
+from structent.estimators.columns import FloatTable
+from structent.estimators.rows import TrainingRows
+from structent.estimators.training import Trained, Training
+from structent.kernels.coarse import CoarseLayouts
+from structent.kernels.layout import Layout
+from structent.losses.boosters.rounds import drawn_blocks
+from structent.structure import RandomPartition, trivial
+from structent.trees.bins import Bins
+from structent.trees.boosting import Boosting, Loss, Rows, best_depth, boost
+from structent.trees.forest import Forest
+from structent.trees.growing import BinnedTable, Limits
+
+_DEPTHS = (2, 3, 4, 6, 8)  # that are tried where the depth is to be chosen
+_FEW_CLASSES = 16  # up to which the whole gradient is as quickly searched as a sketch of it
+
+
+def train(training: Training) -> Trained:
+    """Return the trees of the best round."""
+    bins = Bins.of(training.rows.features, training.is_categorical)
+    boosted = partial(
+        boost,
+        _rows(training.rows, bins, training.n_threads),
+        training.start,
+        _losses(training),
+        validation=(
+            None
+            if training.validation is None
+            else _rows(training.validation, bins, training.n_threads)
+        ),
+        plain=_loss(trivial(training.structure.classes), training),
+        blocks_of_round=partial(_blocks_of_round, training),
+    )
+    how = _how(training)
+    if training.settings.max_depth == "auto" and training.validation is not None:
+        depth = best_depth(_DEPTHS, boosted, how)
+        how = replace(how, limits=replace(how.limits, max_depth=depth))
+    forest, _ = boosted(how, on_round=training.on_round)
+    return Trained(StructentModel([Part(bins, forest)], training.start), how.limits.max_depth)
+
+
+def mean_of(models: Sequence[Any]) -> StructentModel:
+    """Return the model whose logits are the mean of those of several models."""
+    return StructentModel([part for model in models for part in model.parts], models[0].start)
+
+
+def from_bytes(content: bytes, start: FloatArray) -> StructentModel:
+    """Return the model that ``to_bytes`` wrote, if every index in it is in range."""
+    line, _, rest = content.partition(b"\n")
+    try:
+        sizes = [(int(bins), int(forest)) for bins, forest in json.loads(line)]
+    except (ValueError, TypeError, RecursionError, OverflowError):
+        raise _damaged("they have no header") from None
+    flat = [size for pair in sizes for size in pair]
+    if not flat or min(flat) < 0 or sum(flat) != len(rest):
+        raise _damaged("they are not as long as they say")
+    parts, at = [], 0
+    for n_bins, n_forest in sizes:
+        bins = Bins.from_bytes(rest[at : at + n_bins])
+        of_forest = rest[at + n_bins : at + n_bins + n_forest]
+        parts.append(Part(bins, Forest.from_bytes(of_forest, bins.n_columns, len(start))))
+        at += n_bins + n_forest
+    return StructentModel(parts, start)
+
+
+class Part(NamedTuple):
+    """Trees, and how values become the bins that they are split by."""
+
+    bins: Bins
+    forest: Forest
+
+
+class StructentModel:
+    """One or more forests, whose logits are averaged."""
+
+    def __init__(self, parts: Sequence[Part], start: FloatArray) -> None:
+        self.parts = tuple(parts)
+        self.start = start
+
+    @property
+    def n_rounds(self) -> int:
+        """How many rounds it has; of several forests the longest."""
+        return max(part.forest.n_trees for part in self.parts)
+
+    def margins(self, features: FloatTable, n_threads: int) -> FloatArray:
+        """Return the logits of each row, (n, classes)."""
+        total = np.zeros((len(features), len(self.start)))
+        for part in self.parts:
+            margins = np.tile(self.start.astype(np.float32), (len(features), 1))
+            part.forest.add_to(margins, part.bins.table(features, n_threads), n_threads)
+            total += margins
+        mean: FloatArray = total / len(self.parts)
+        return mean
+
+    def gains(self, n_columns: int) -> FloatArray:
+        """Return how much all splits of each column gained."""
+        gains: FloatArray = sum(
+            (part.forest.gains(n_columns) for part in self.parts), np.zeros(n_columns)
+        )
+        return gains
+
+    def to_bytes(self) -> bytes:
+        """Return bins and trees of each part as arrays behind a line of JSON with their sizes."""
+        contents = [(part.bins.to_bytes(), part.forest.to_bytes()) for part in self.parts]
+        header = json.dumps([list(map(len, pair)) for pair in contents])
+        return b"".join([header.encode(), b"\n", *(each for pair in contents for each in pair)])
+
+
+def _damaged(why: str) -> StructentError:
+    return StructentError(f"the trees in the file are damaged: {why}; save the model again")
+
+
+def _how(training: Training) -> Boosting:
+    settings = training.settings
+    search = settings.split_search
+    if search == "auto":
+        search = "full" if training.n_classes <= _FEW_CLASSES else "sketch"
+    patience = None if training.validation is None else settings.early_stopping_rounds
+    return Boosting(
+        int(settings.n_estimators),
+        settings.learning_rate,
+        Limits(
+            training.max_depth,
+            None if settings.max_leaves is None else int(settings.max_leaves),
+            settings.min_child_weight,
+            settings.reg_lambda,
+        ),
+        settings.subsample,
+        settings.colsample,
+        settings.curvature,
+        search,
+        None if patience is None else int(patience),
+        training.seed,
+        training.n_threads,
+    )
+
+
+def _rows(rows: TrainingRows, bins: Bins, n_threads: int) -> Rows:
+    binned = bins.table(rows.features, n_threads)
+    table = BinnedTable.of(binned, bins.n_bins, bins.is_categorical)
+    return Rows(table, rows.labels, rows.weights)
+
+
+def _losses(training: Training) -> Callable[[int], Loss]:
+    """Return what gives the loss of each round."""
+    structure = training.structure
+    if isinstance(structure, RandomPartition):
+        fixed = _loss(structure, training)
+        return lambda _number: fixed
+    return lambda number: _loss(structure.sample(number), training)
+
+
+def _loss(structure: RandomPartition, training: Training) -> Loss:
+    layout = Layout.of(structure)
+    sets = () if training.label_sets is None else training.label_sets.coarse_sets
+    return Loss(layout, CoarseLayouts.of(layout, sets) if sets else None)
+
+
+def _blocks_of_round(training: Training, number: int) -> IntArray | None:
+    """Return the block of each class on which splits are searched, None for the whole gradient."""
+    if training.split_structure is None:
+        return None
+    blocks: Any = drawn_blocks(training.split_structure, training.seed, number)
+    return None if blocks.max() + 1 == len(blocks) else blocks
