@@ -30,10 +30,11 @@ from tests.estimators.problems import PLANTS, log_loss, planted_problem, rows_of
 pytestmark = [pytest.mark.requires("xgboost"), pytest.mark.requires("lightgbm")]
 
 QUICK = {"n_estimators": 30, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
+OURS = {"engine": "structent"}
 ENGINES = pytest.mark.parametrize(
     "engine",
-    [{}, {"trees": "per_class"}, {"engine": "lightgbm", "trees": "per_class"}],
-    ids=["vector", "per_class", "lightgbm"],
+    [{}, {"trees": "per_class"}, {"engine": "lightgbm", "trees": "per_class"}, OURS],
+    ids=["vector", "per_class", "lightgbm", "structent"],
 )
 
 
@@ -49,7 +50,7 @@ NOT_EXPECTED = {
 
 
 @parametrize_with_checks(
-    [quick(), quick(engine="lightgbm", trees="per_class")],
+    [quick(), quick(engine="lightgbm", trees="per_class"), quick(engine="structent")],
     expected_failed_checks=lambda _: NOT_EXPECTED,
 )
 def test_the_model_passes_the_checks_of_scikit_learn(estimator, check):

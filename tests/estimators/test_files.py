@@ -23,7 +23,10 @@ pytestmark = [pytest.mark.requires("xgboost"), pytest.mark.requires("lightgbm")]
 
 QUICK = {"n_estimators": 8, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
 LIGHTGBM = {"engine": "lightgbm", "trees": "per_class"}
-ENGINES = pytest.mark.parametrize("engine", [{}, LIGHTGBM], ids=["xgboost", "lightgbm"])
+OURS = {"engine": "structent"}
+ENGINES = pytest.mark.parametrize(
+    "engine", [{}, LIGHTGBM, OURS], ids=["xgboost", "lightgbm", "structent"]
+)
 FEATURES, LABELS = rows_of(PLANTS.classes)
 
 

@@ -75,11 +75,16 @@ class StructuredBoostingClassifier(
         The maximum number of rounds.
     learning_rate, max_depth, min_child_weight, reg_lambda
         As in XGBoost: the factor of every tree, its depth, the least curvature in a leaf, and the
-        L2 penalty on leaf values.
+        L2 penalty on leaf values. With ``engine="structent"`` a depth of "auto" is chosen among 2,
+        3, 4, 6 and 8 by a short race on the validation rows: see ``max_depth_``.
+    max_leaves
+        The most leaves of a tree. If given, the leaf that gains most is split next; otherwise all
+        leaves of a level are. Needs ``engine="structent"``.
     subsample, colsample
         The share of the rows, and of the columns, that each tree sees.
     engine
-        "xgboost" or "lightgbm".
+        "structent" is our own engine: vector leaves, categories split as sets, the same model for
+        any number of threads. "xgboost" or "lightgbm" use these packages.
     trees
         "vector" (one tree per round, with vectors in its leaves) or "per_class" (one tree per class
         and round; the only kind that LightGBM has).
@@ -90,13 +95,22 @@ class StructuredBoostingClassifier(
         "full" searches splits on the whole gradient. "structured" searches on its sums over the
         blocks of a partition, drawn in every round from the structure by its own weights (those of
         ``weights="auto"`` if chosen): faster with many classes. With ``weights=1`` the loss is
-        plain, and only the splits use the structure. Needs XGBoost and vector leaves.
+        plain, and only the splits use the structure. Needs vector leaves. "sketch" searches on a
+        random projection of the gradient, drawn in every round, and "auto" does so with more than
+        16 classes; both need ``engine="structent"``. Leaf values always come from the whole
+        gradient.
     early_stopping_rounds
         Training ends after this many rounds without a better validation log loss, and keeps the
         best round. With None all rounds are trained, on all rows.
     validation_fraction
         The share of the rows, in every class, that is held back for early stopping if there is no
         ``eval_set``.
+    refit
+        Whether to train again on all rows, with the depth and the number of rounds that validation
+        rows have chosen. Rows of an ``eval_set`` are never trained on.
+    n_bags
+        How many models to train, each with other rows held back, and to average. Needs
+        ``engine="structent"``.
     class_weight
         None, "balanced", or the weight of each class, as in scikit-learn.
     random_state
@@ -122,6 +136,8 @@ class StructuredBoostingClassifier(
         The structure with these weights, built if it was a short form; None without one.
     best_iteration_
         The number of the best round, from 0.
+    max_depth_
+        The depth of the trees, as given or as chosen.
     validation_log_loss_
         The log loss of the validation rows after every round; None without validation rows.
     block_scores_
@@ -160,19 +176,19 @@ class StructuredBoostingClassifier(
         weights: Any = None,
         n_estimators: int = 2000,
         learning_rate: float = 0.05,
-        max_depth: int | str = "auto",
+        max_depth: int | str = 3,
         max_leaves: int | None = None,
         min_child_weight: float = 0.0,
         reg_lambda: float = 1.0,
         subsample: float = 1.0,
         colsample: float = 1.0,
-        engine: str = "structent",
+        engine: str = "xgboost",
         trees: str = "vector",
         curvature: str = "gradient",
-        split_search: str = "auto",
+        split_search: str = "full",
         early_stopping_rounds: int | None = 25,
         validation_fraction: float = 0.15,
-        refit: bool = True,
+        refit: bool = False,
         n_bags: int = 1,
         class_weight: Any = None,
         random_state: Any = None,

@@ -92,7 +92,8 @@ class Settings:
 
     def _check_other_engine(self) -> None:
         """Refuse what only our own engine can do."""
-        for name, allowed in (("split_search", self.split_search != "sketch"),
+        for name, allowed in (("split_search", self.split_search not in ("auto", "sketch")),
+                              ("max_depth", self.max_depth != "auto"),
                               ("max_leaves", self.max_leaves is None),
                               ("n_bags", self.n_bags == 1)):  # fmt: skip
             if not allowed:
