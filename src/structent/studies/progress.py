@@ -29,7 +29,10 @@ def telling(progress: bool | OnProgress) -> Iterator[OnProgress]:
         yield progress
     elif progress is True:
         rich = load_optional("rich.progress", extra="cli", purpose="A progress bar")
-        with rich.Progress(*rich.Progress.get_default_columns(), transient=True) as bar:
+        # A console of its own: rich's shared one may have been made where there was no terminal.
+        console = load_optional("rich.console", extra="cli", purpose="A progress bar").Console()
+        columns = rich.Progress.get_default_columns()
+        with rich.Progress(*columns, transient=True, console=console) as bar:
             task = bar.add_task("")
             yield lambda what, done, total: bar.update(
                 task, description=what, completed=done, total=total
