@@ -12,7 +12,7 @@ from structent.kernels.layout import Layout
 from structent.structure import catalog
 from structent.trees import boosting, forest, growing, sketch
 from structent.trees.bins import Bins
-from structent.trees.boosting import Booster, Boosting, Loss, Rows, boost
+from structent.trees.boosting import Booster, Boosting, Examples, Loss, boost
 from structent.trees.growing import BinnedTable, Limits
 from tests.kernels.problems import members_of
 from tests.trees import reference as slow
@@ -33,7 +33,7 @@ def made_rows(seed=0, n=150, structure=MONTHS, n_columns=3, weights=None):
     features[:, -1] = rng.integers(5, size=n)
     bins = Bins.of(features, [False] * (n_columns - 1) + [True])
     weights = np.ones(n) if weights is None else weights
-    return Rows(binned(bins, features), labels, weights.astype(np.float64))
+    return Examples(binned(bins, features), labels, weights.astype(np.float64))
 
 
 def without_categories(rows):
@@ -204,7 +204,7 @@ def test_a_weight_of_three_is_three_rows(curvature):
     rows, way = without_categories(made_rows(weights=times)), how(curvature=curvature)
     again = np.repeat(np.arange(150), times)
     table = rows.table
-    repeated = Rows(
+    repeated = Examples(
         BinnedTable(table.bins[again], table.first_cell, table.is_categorical, table.has_missing),
         rows.labels[again],
         np.ones(len(again)),
@@ -483,21 +483,13 @@ EVERY_WAY = pytest.mark.parametrize(
 )
 
 
-GAINS_OVERFLOW = pytest.mark.xfail(
-    strict=True, raises=RuntimeWarning,
-    reason="Booster.add_tree: a gain divided by the scale is beyond float32 (weights from 1e37)",
-)  # fmt: skip
-
-
 @EVERY_WAY
 @pytest.mark.parametrize(
     "some",
     [
         (0.0, 1.0), (0.0, 1e30), (1e-30, 1.0), (1e-30, 1e-30), (1e-300, 1.0), (1e-300, 1e-300),
-        (1e30, 1.0), (1e30, 1e30), *(
-            pytest.param(x, marks=GAINS_OVERFLOW)
-            for x in ((1e300, 1.0), (1e300, 1e300), (1e-300, 1e300))
-        ),
+        (1e30, 1.0), (1e30, 1e30), (1e300, 1.0), (1e300, 1e300), (1e-300, 1e300),
+        (5e-324, 5e-324), (1.7e308, 1.7e308),
     ],
     ids=str,
 )  # fmt: skip
@@ -511,9 +503,7 @@ def logits_with_weight(weight):
     return slow.predicted(boost(rows, START, always(MONTHS), how()).forest, rows.table.bins, START)
 
 
-@pytest.mark.parametrize(
-    "weight", [1e6, 1e8, 1e12, 1e18, 1e30, pytest.param(1e300, marks=GAINS_OVERFLOW)]
-)
+@pytest.mark.parametrize("weight", [1e6, 1e8, 1e12, 1e18, 1e30, 1e300])
 def test_weights_that_make_the_penalty_nothing_are_all_alike(weight):
     # Beside curvatures above 1e4 the penalty of 1 changes values by less than 1e-4 of them.
     np.testing.assert_allclose(logits_with_weight(weight), logits_with_weight(1e9), atol=1e-3)
@@ -523,7 +513,7 @@ def test_rows_without_weight_change_nothing():
     rows = made_rows(weights=(np.arange(150) % 3 > 0).astype(float))
     counted = np.flatnonzero(rows.weights)
     table = rows.table
-    only = Rows(
+    only = Examples(
         BinnedTable(table.bins[counted], table.first_cell, table.is_categorical, table.has_missing),
         rows.labels[counted],
         rows.weights[counted],
@@ -535,7 +525,6 @@ def test_rows_without_weight_change_nothing():
     np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
-@pytest.mark.xfail(strict=True, raises=ZeroDivisionError, reason="_Judge: numpy.average refuses")
 def test_validation_rows_that_all_have_no_weight_give_one_sentence():
     nothing = made_rows(1, weights=np.zeros(150))
     plain = always(trivial(range(12)))(0)
@@ -563,7 +552,7 @@ def test_a_constant_column_and_one_without_values_give_finite_logits(way):
     features[:, 1] = np.nan
     features[:, 2] = rng.normal(size=80)
     features[:, 3] = np.where(np.arange(80) % 2, np.inf, 1)
-    rows = Rows(binned(Bins.of(features), features), rng.integers(12, size=80), np.ones(80))
+    rows = Examples(binned(Bins.of(features), features), rng.integers(12, size=80), np.ones(80))
     finite_logits(rows, way)
 
 
@@ -571,7 +560,7 @@ def test_columns_that_tell_nothing_give_the_classes_shares_alone():
     features = np.full((90, 2), 3, np.float32)
     features[:, 1] = np.nan
     labels = np.repeat([0, 1, 2], [20, 30, 40])
-    rows = Rows(binned(Bins.of(features), features), labels, np.ones(90))
+    rows = Examples(binned(Bins.of(features), features), labels, np.ones(90))
     made = boost(rows, np.zeros(3), always(trivial(range(3))), how(300, curvature="bound"))
     assert (made.forest.column == -1).all()
     logits = slow.predicted(made.forest, rows.table.bins[:1], np.zeros(3))[0].astype(float)
@@ -604,7 +593,7 @@ def test_plain_boosting_is_that_of_the_vector_leaves_of_xgboost(max_depth, missi
     features[rng.random((n, 4)) < missing] = np.nan
     plain = trivial(range(k))
     bins = Bins.of(features)
-    rows = Rows(binned(bins, features), labels, np.ones(n))
+    rows = Examples(binned(bins, features), labels, np.ones(n))
     made = boost(rows, np.zeros(k), always(plain), how(n_rounds, limits=Limits(max_depth)))
     found = slow.predicted(made.forest, rows.table.bins, np.zeros(k))
 

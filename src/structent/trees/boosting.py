@@ -28,7 +28,7 @@ _RACE_ROUNDS, _RACE_RATE, _RACE_PATIENCE = 40, 0.3, 6
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-class Rows(NamedTuple):
+class Examples(NamedTuple):
     """Rows to learn from, or to be judged by.
 
     Attributes
@@ -90,12 +90,12 @@ class Boosting:
 
 
 def boost(
-    rows: Rows,
+    rows: Examples,
     start: FloatArray,
     loss_of_round: Callable[[int], Loss],
     how: Boosting,
     *,
-    validation: Rows | None = None,
+    validation: Examples | None = None,
     plain: Loss | None = None,
     blocks_of_round: Callable[[int], IntArray | None] = lambda _: None,
     on_round: Callable[[int, float | None], None] = lambda _round, _loss: None,
@@ -174,7 +174,7 @@ class Boosted(NamedTuple):
 class Booster:
     """Boosting under way: the trees so far, and the logits that they give to the rows."""
 
-    def __init__(self, rows: Rows, start: FloatArray, how: Boosting) -> None:
+    def __init__(self, rows: Examples, start: FloatArray, how: Boosting) -> None:
         self._rows, self._how = rows, how
         # By a power of two, which changes no digit: sums of huge weights would overflow, and those
         # of tiny ones vanish.
@@ -266,7 +266,7 @@ class Booster:
 class _Judge:
     """The mean loss of validation rows, as trees are added."""
 
-    def __init__(self, rows: Rows, start: FloatArray, loss: Loss, how: Boosting) -> None:
+    def __init__(self, rows: Examples, start: FloatArray, loss: Loss, how: Boosting) -> None:
         if not rows.weights.max(initial=0) > 0:
             raise StructentError("validation rows must have a weight above 0, got none that has")
         self._rows, self._loss, self._n_threads = rows, loss, how.n_threads

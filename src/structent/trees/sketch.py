@@ -17,7 +17,7 @@ from structent.trees.vectors import LANES, project_row
 
 DIGEST_OF_VECTORS = "26a879c5b401b089"  # Numba's cache does not see edits there
 
-Rows: TypeAlias = NDArray[np.float32]
+Floats: TypeAlias = NDArray[np.float32]
 
 _LEAST_ROWS = 4096  # for a thread
 
@@ -32,14 +32,18 @@ def narrow_shape(n_rows: int) -> tuple[int, int, int]:
     return 1, n_rows, LANES
 
 
-def write_full(gradient: Rows, hessian: Rows, statistics: Rows, n_threads: int) -> None:
+def write_full(gradient: Floats, hessian: Floats, statistics: Floats, n_threads: int) -> None:
     """Write gradient and curvature of each class, 16 classes a chunk."""
     in_parts(_write_full, len(gradient), n_threads, gradient, hessian, statistics,
              least=_LEAST_ROWS)  # fmt: skip
 
 
 def write_blocks(
-    gradient: Rows, hessian: Rows, block_of: IntArray, statistics: Rows, n_threads: int
+    gradient: Floats,
+    hessian: Floats,
+    block_of: IntArray,
+    statistics: Floats,
+    n_threads: int,
 ) -> None:
     """Write the sums of gradient and curvature over each block of a partition."""
     in_parts(_write_blocks, len(gradient), n_threads, gradient, hessian, block_of, statistics,
@@ -47,7 +51,11 @@ def write_blocks(
 
 
 def write_projection(
-    gradient: Rows, hessian: Rows, projection: Rows, statistics: Rows, n_threads: int
+    gradient: Floats,
+    hessian: Floats,
+    projection: Floats,
+    statistics: Floats,
+    n_threads: int,
 ) -> None:
     """Write the projection of each gradient, and the mean curvature."""
     in_parts(_write_projection, len(gradient), n_threads, gradient.reshape(-1),
@@ -55,7 +63,7 @@ def write_projection(
              least=_LEAST_ROWS)  # fmt: skip
 
 
-def random_projection(n_classes: int, rng: np.random.Generator) -> Rows:
+def random_projection(n_classes: int, rng: np.random.Generator) -> Floats:
     """Return 15 directions among gradients, which sum to 0 over the classes, (classes, 16).
 
     A basis of all such gradients where there are at most 16 classes, so that lengths are kept; else

@@ -20,7 +20,7 @@ from structent.kernels.layout import Layout
 from structent.losses.boosters.rounds import drawn_blocks
 from structent.structure import RandomPartition, trivial
 from structent.trees.bins import Bins
-from structent.trees.boosting import Boosting, Loss, Rows, best_depth, boost
+from structent.trees.boosting import Boosting, Examples, Loss, best_depth, boost
 from structent.trees.forest import Forest
 from structent.trees.growing import BinnedTable, Limits
 
@@ -148,10 +148,10 @@ def _how(training: Training) -> Boosting:
     )
 
 
-def _rows(rows: TrainingRows, bins: Bins, n_threads: int) -> Rows:
+def _rows(rows: TrainingRows, bins: Bins, n_threads: int) -> Examples:
     binned = bins.table(rows.features, n_threads)
     table = BinnedTable.of(binned, bins.n_bins, bins.is_categorical)
-    return Rows(table, rows.labels, rows.weights)
+    return Examples(table, rows.labels, rows.weights)
 
 
 def _losses(training: Training) -> Callable[[int], Loss]:
