@@ -5,7 +5,7 @@ export NO_MKDOCS_2_WARNING := 1
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: test test-all check demo paper bench structureboost docs format clean
+.PHONY: test test-all check demo paper bench peers structureboost docs format clean
 
 # A file's tests stay in one process, because they share what they set up.
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
@@ -37,6 +37,19 @@ bench: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --group bench
 	$(BIN)/python -m benchmarks $(ARGS)
 
+# All boosters that ours is compared with, and ours, in one environment of Python 3.12 if there is
+# one (pyenv has it under another version's name): then python -m benchmarks.defaults or .engine.
+PEER_PYTHON ?= $(shell PYENV_VERSION=3.12 python3.12 -c 'import sys; print(sys.executable)' \
+	2>/dev/null || echo $(PYTHON))
+PEERS := .venv-peers
+peers: $(PEERS)/.installed
+
+$(PEERS)/.installed: pyproject.toml benchmarks/peers.txt
+	test -x $(PEERS)/bin/python || $(PEER_PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check \
+		--requirement benchmarks/peers.txt --editable '.[sklearn]'
+	touch $@
+
 # The booster of the paper's author, in an environment of its own, on the data in DATA.
 DATA ?= ../shared/data
 PEER := .venv-structureboost
@@ -60,4 +73,4 @@ $(INSTALLED): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(PEER) site .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	rm -rf $(VENV) $(PEER) $(PEERS) site .mypy_cache .ruff_cache .pytest_cache .hypothesis dist

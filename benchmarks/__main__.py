@@ -6,9 +6,9 @@ RESULTS.md as they are, each with its own date.
 
 import os
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ[variable] = "1"  # read when NumPy and Numba are first imported
+from benchmarks.timing import limit_threads
 
+limit_threads(1)  # read when NumPy and Numba are first imported
 os.environ["KERAS_BACKEND"] = "torch"
 
 import argparse  # noqa: E402
@@ -20,7 +20,8 @@ from importlib import import_module  # noqa: E402
 from importlib.metadata import version  # noqa: E402
 from pathlib import Path  # noqa: E402
 
-from benchmarks import budget, quality, verdicts  # noqa: E402
+from benchmarks import budget, defaults_page, engine_page, quality, verdicts  # noqa: E402
+from benchmarks.lines import machine  # noqa: E402
 
 TIMED = ("structures", "losses", "jax_losses", "boosting", "linear")
 KEPT: dict[str, tuple[str, Callable[[], list[str]]]] = {
@@ -28,6 +29,12 @@ KEPT: dict[str, tuple[str, Callable[[], list[str]]]] = {
     "verdicts": (verdicts.TITLE, verdicts.table),
     "budget": (budget.TITLE, budget.table),
 }
+# Measured in the environment of the peers: each line has its own versions.
+WITH_PEERS: dict[str, tuple[str, Callable[[], list[str]]]] = {
+    "defaults": (defaults_page.TITLE, defaults_page.page),
+    "engine": (engine_page.TITLE, engine_page.page),
+}
+ALL = (*TIMED, *KEPT, *WITH_PEERS)
 VERSIONS = (
     "numpy", "scipy", "numba", "torch", "keras", "jax", "scikit-learn", "xgboost", "lightgbm",
 )  # fmt: skip
@@ -42,6 +49,9 @@ process, on one thread.
 
 def section(name: str) -> tuple[str, str]:
     """Return the title of a section, and its text as Markdown."""
+    if name in WITH_PEERS:
+        title, table = WITH_PEERS[name]
+        return title, "\n".join(table())
     if name in KEPT:
         title, table = KEPT[name]
         return title, "\n".join([_when_and_where(), *table()])
@@ -63,26 +73,15 @@ def record(sections: dict[str, str]) -> None:
 def _when_and_where() -> str:
     versions = ", ".join(f"{name} {version(name)}" for name in VERSIONS)
     today, python = datetime.now(UTC), platform.python_version()
-    return f"{today:%Y-%m-%d}, {_machine()}, Python {python}, {versions}"
-
-
-def _machine() -> str:
-    cpu = platform.machine()
-    cpu_info = Path("/proc/cpuinfo")
-    if cpu_info.exists():
-        names = [line for line in cpu_info.read_text().splitlines() if "model name" in line]
-        cpu = names[0].split(":")[1].strip() if names else cpu
-    return f"{cpu}, {os.cpu_count()} cores"
+    return f"{today:%Y-%m-%d}, {machine()}, Python {python}, {versions}"
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "names", nargs="*", help=f"any of {', '.join((*TIMED, *KEPT))}; all if none"
-    )
+    parser.add_argument("names", nargs="*", help=f"any of {', '.join(ALL)}; all if none")
     parser.add_argument("--record", action="store_true", help="write RESULTS.md")
     arguments = parser.parse_args()
-    made = dict(section(name) for name in arguments.names or (*TIMED, *KEPT))
+    made = dict(section(name) for name in arguments.names or ALL)
     for title, text in made.items():
         print(f"## {title}\n\n{text}\n")
     if arguments.record:

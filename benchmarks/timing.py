@@ -1,20 +1,30 @@
 """Timing on a shared machine: alternatives take turns, and medians are compared."""
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from statistics import median
+from typing import TypeVar
+
+Name = TypeVar("Name", bound=Hashable)
 
 
 def interleaved_medians(
-    alternatives: dict[str, Callable[[], object]], *, rounds: int
-) -> dict[str, float]:
+    alternatives: dict[Name, Callable[[], object]], *, rounds: int
+) -> dict[Name, float]:
     """Return the median seconds of each alternative, all run once in every round."""
     for run in alternatives.values():
         run()  # compiles, allocates and warms caches
-    seconds: dict[str, list[float]] = {name: [] for name in alternatives}
+    seconds: dict[Name, list[float]] = {name: [] for name in alternatives}
     for _ in range(rounds):
         for name, run in alternatives.items():
             start = time.perf_counter()
             run()
             seconds[name].append(time.perf_counter() - start)
     return {name: median(times) for name, times in seconds.items()}
+
+
+def limit_threads(n_threads: int) -> None:
+    """Limit the thread pools of all libraries that are not yet imported, here and in children."""
+    for library in ("OMP", "OPENBLAS", "MKL", "NUMBA"):
+        os.environ[f"{library}_NUM_THREADS"] = str(n_threads)
