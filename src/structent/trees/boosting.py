@@ -187,6 +187,7 @@ class Booster:
         has_hessian = how.curvature != "gradient"
         self._hessian = np.empty(self._margins.shape if has_hessian else (0, 0), np.float32)
         self._losses = np.empty(len(rows.labels), np.float32)
+        self._leaf_of = np.empty(len(rows.labels), np.int32)
         self._statistics = np.empty((0, 0, 0), np.float32)
         self._room = Room()
         self.trees: list[Forest] = []
@@ -244,22 +245,21 @@ class Booster:
 
     def _leaf_values(self, nodes: Nodes, leaves: IndexArray, seen: RowArray) -> NDArray[np.float32]:
         """Return the values of each leaf, (leaves, classes), and add them to its rows."""
-        how, n_classes = self._how, self._margins.shape[1]
-        first, last, leaf = _blocks_of_rows(nodes.begin[leaves], nodes.end[leaves])
-        n_threads = min(how.n_threads, len(seen) * n_classes // _WORTH_A_THREAD)
-        sums = np.empty((len(first), 2, n_classes), np.float32)
+        how, (n_rows, n_classes) = self._how, self._margins.shape
+        n_threads = max(1, min(how.n_threads, n_rows * n_classes // _WORTH_A_THREAD))
+        _write_leaves(nodes.begin[leaves], nodes.end[leaves], seen, self._leaf_of)
+        # Blocks of rows are summed by themselves, so that the number of threads does not show.
+        n_blocks = -(-n_rows // _BLOCK)
+        sums = np.zeros((n_blocks, len(leaves), 2, n_classes), np.float32)
         in_parts(
-            _sum_gradients, len(first), n_threads, first, last, seen, self._gradient,
-            self._hessian, sums,
-        )  # fmt: skip
-        totals = np.zeros((len(leaves), 2, n_classes))
-        np.add.at(totals, leaf, sums)
-        gradient, curvature = totals[:, 0], totals[:, 1] + self._limits.reg_lambda
+            _sum_gradients, n_blocks, n_threads, self._leaf_of, self._gradient, self._hessian, sums
+        )
+        gradient, curvature = sums.sum(axis=0, dtype=np.float64).transpose(1, 0, 2)
+        curvature += self._limits.reg_lambda
         # Rows without weight have neither gradient nor curvature.
         steps = np.divide(-gradient, curvature, out=np.zeros_like(gradient), where=curvature > 0)
-        values = (how.learning_rate * steps).astype(np.float32)
-        in_parts(_add_to_rows, len(first), n_threads, first, last, leaf, seen, values,
-                 self._margins)  # fmt: skip
+        values: NDArray[np.float32] = (how.learning_rate * steps).astype(np.float32)
+        in_parts(_add_to_rows, n_blocks, n_threads, self._leaf_of, values, self._margins)
         return values
 
 
@@ -317,34 +317,29 @@ def _sampled_columns(
     return table.take(seen), seen
 
 
-def _blocks_of_rows(
-    begin: IndexArray, end: IndexArray
-) -> tuple[IndexArray, IndexArray, IndexArray]:
-    """Return the first row, the end and the leaf of blocks of rows that share a leaf.
-
-    Rows are summed block by block, so that neither the number of threads nor that of the rows
-    shows in the rounding.
-    """
-    n_blocks = np.maximum(1, -(-(end - begin) // _BLOCK))
-    leaf = np.repeat(np.arange(len(begin)), n_blocks)
-    number = np.arange(len(leaf)) - np.repeat(np.cumsum(n_blocks) - n_blocks, n_blocks)
-    first = begin[leaf] + number * _BLOCK
-    return first, np.minimum(first + _BLOCK, end[leaf]), leaf
+@kernel
+def _write_leaves(begin: Any, end: Any, seen: Any, leaf_of: Any) -> None:
+    """Write the leaf of each row, -1 for those that the tree has not seen."""
+    leaf_of[:] = -1
+    for leaf in range(begin.size):
+        for r in range(begin[leaf], end[leaf]):
+            leaf_of[seen[r]] = leaf
 
 
 @kernel
 def _sum_gradients(
-    from_: int, to: int, first: Any, last: Any, rows: Any, gradient: Any, hessian: Any, sums: Any
+    first: int, last: int, leaf_of: Any, gradient: Any, hessian: Any, sums: Any
 ) -> None:
-    """Write the sums of gradient and curvature over each of the blocks from_ to to - 1."""
+    """Write the sums of gradient and curvature over the rows of each leaf, block by block."""
     n_classes = gradient.shape[1]
-    for block in range(from_, to):
-        g, h = sums[block, 0], sums[block, 1]
-        g[:], h[:] = 0, 0
-        for r in range(first[block], last[block]):
-            of_row = gradient[rows[r]]
+    for block in range(first, last):
+        for row in range(block * _BLOCK, min((block + 1) * _BLOCK, leaf_of.size)):
+            leaf = leaf_of[row]
+            if leaf < 0:
+                continue
+            g, h, of_row = sums[block, leaf, 0], sums[block, leaf, 1], gradient[row]
             if hessian.size:
-                curvature = hessian[rows[r]]
+                curvature = hessian[row]
                 for c in range(n_classes):
                     g[c] += of_row[c]
                     h[c] += curvature[c]
@@ -355,13 +350,10 @@ def _sum_gradients(
 
 
 @kernel
-def _add_to_rows(
-    from_: int, to: int, first: Any, last: Any, leaf: Any, rows: Any, values: Any, margins: Any
-) -> None:
-    """Add the values of their leaf to the logits of the rows in the blocks from_ to to - 1."""
-    for block in range(from_, to):
-        value = values[leaf[block]]
-        for r in range(first[block], last[block]):
-            of_row = margins[rows[r]]
+def _add_to_rows(first: int, last: int, leaf_of: Any, values: Any, margins: Any) -> None:
+    """Add the values of their leaf to the logits of the rows in blocks first to last - 1."""
+    for row in range(first * _BLOCK, min(last * _BLOCK, leaf_of.size)):
+        if leaf_of[row] >= 0:
+            value, of_row = values[leaf_of[row]], margins[row]
             for c in range(value.size):
                 of_row[c] += value[c]

@@ -10,12 +10,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from structent._compiled import kernel, summing
+from structent._compiled import inlined, kernel, summing
 from structent._threads import in_parts
 from structent._typing import IntArray
-from structent.trees.vectors import LANES, project_row
+from structent.trees.vectors import LANES, ROWS_AT_ONCE, project_rows
 
-DIGEST_OF_VECTORS = "26a879c5b401b089"  # Numba's cache does not see edits there
+DIGEST_OF_VECTORS = "a47a0b2ac004f2a7"  # Numba's cache does not see edits there
 
 Floats: TypeAlias = NDArray[np.float32]
 
@@ -58,9 +58,10 @@ def write_projection(
     n_threads: int,
 ) -> None:
     """Write the projection of each gradient, and the mean curvature."""
-    in_parts(_write_projection, len(gradient), n_threads, gradient.reshape(-1),
-             hessian.reshape(-1), projection.reshape(-1), statistics.reshape(-1),
-             least=_LEAST_ROWS)  # fmt: skip
+    in_parts(
+        _write_projection, len(gradient), n_threads, gradient.reshape(-1), hessian.reshape(-1),
+        projection.reshape(-1), statistics.reshape(-1), least=_LEAST_ROWS,
+    )  # fmt: skip
 
 
 def random_projection(n_classes: int, rng: np.random.Generator) -> Floats:
@@ -112,15 +113,34 @@ def _write_blocks(
 def _write_projection(
     first: int, last: int, gradient: Any, hessian: Any, projection: Any, statistics: Any
 ) -> None:
+    """Write the projections of the rows first to last - 1, and their mean curvatures."""
     n_classes = projection.size // LANES
+    if last - first < ROWS_AT_ONCE:
+        few = np.zeros(ROWS_AT_ONCE * n_classes, np.float32)
+        few[: (last - first) * n_classes] = gradient[first * n_classes : last * n_classes]
+        projected = np.empty(ROWS_AT_ONCE * LANES, np.float32)
+        project_rows(few, 0, n_classes, projection, projected, 0)
+        statistics[first * LANES : last * LANES] = projected[: (last - first) * LANES]
+        _write_mean_curvatures(first, last, gradient, hessian, n_classes, statistics)
+        return
+    for i in range(first, last, ROWS_AT_ONCE):
+        row = min(i, last - ROWS_AT_ONCE)  # the last ones may be done twice
+        project_rows(gradient, row * n_classes, n_classes, projection, statistics, row * LANES)
+        # While the rows are in the nearest cache.
+        _write_mean_curvatures(row, row + ROWS_AT_ONCE, gradient, hessian, n_classes, statistics)
+
+
+@inlined
+def _write_mean_curvatures(
+    first: int, last: int, gradient: Any, hessian: Any, n_classes: int, statistics: Any
+) -> None:
     share = np.float32(1 / n_classes)
-    for i in range(first, last):
-        at, to = i * n_classes, i * LANES
-        project_row(gradient, at, n_classes, projection, statistics, to)
+    for row in range(first, last):
         if hessian.size:
-            statistics[to + LANES - 1] = _sum(hessian, at, n_classes) * share
+            total = _sum(hessian, row * n_classes, n_classes)
         else:
-            statistics[to + LANES - 1] = _sum_of_magnitudes(gradient, at, n_classes) * share
+            total = _sum_of_magnitudes(gradient, row * n_classes, n_classes)
+        statistics[row * LANES + LANES - 1] = total * share
 
 
 @summing

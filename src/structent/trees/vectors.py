@@ -17,6 +17,7 @@ from numba.extending import intrinsic
 
 LANES = 16  # numbers that are always treated together
 PER_VECTOR = 8  # float32 numbers in 256 bits
+ROWS_AT_ONCE = 4
 
 _FLOAT, _INT32, _INT64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 _BYTES = ir.IntType(8).as_pointer()
@@ -153,26 +154,37 @@ of them; the narrow one writes its scores, the wide one adds them to what is the
 
 
 @_function
-def project_row(
+def project_rows(
     _context: Any, numbers: Any, at: Any, n: Any, projection: Any, out: Any, out_at: Any
 ) -> Any:
-    """Write the sum of n numbers, each times its line of the projection, (n, LANES)."""
+    """Write, for ``ROWS_AT_ONCE`` rows, the sum of n numbers, each times a line of the projection.
+
+    A row's sums wait for each other, so that several rows take as long as one.
+    """
 
     def build(
         builder: Any, numbers: Any, at: Any, n: Any, projection: Any, out: Any, out_at: Any
     ) -> None:
         n_vectors = LANES // PER_VECTOR
-        totals = [_cgutils.alloca_once(builder, _VECTOR) for _ in range(n_vectors)]
-        for total in totals:
-            builder.store(_ZERO, total)
+        totals = [
+            [_cgutils.alloca_once(builder, _VECTOR) for _ in range(n_vectors)]
+            for _ in range(ROWS_AT_ONCE)
+        ]
+        for of_row in totals:
+            for total in of_row:
+                builder.store(_ZERO, total)
         with _cgutils.for_range(builder, n, intp=_INT64) as loop:
-            number = builder.load(builder.gep(numbers, [builder.add(at, loop.index)]))
-            factor = _repeated(builder, number)
             line = builder.gep(projection, [builder.mul(loop.index, _INT64(LANES))])
-            for total, value in zip(totals, _load(builder, line, n_vectors), strict=True):
-                added = builder.fadd(builder.load(total), builder.fmul(factor, value))
-                builder.store(added, total)
-        _store(builder, [builder.load(total) for total in totals], builder.gep(out, [out_at]))
+            values = _load(builder, line, n_vectors)
+            for row, of_row in enumerate(totals):
+                place = builder.add(at, builder.add(builder.mul(n, _INT64(row)), loop.index))
+                factor = _repeated(builder, builder.load(builder.gep(numbers, [place])))
+                for total, value in zip(of_row, values, strict=True):
+                    added = builder.fadd(builder.load(total), builder.fmul(factor, value))
+                    builder.store(added, total)
+        for row, of_row in enumerate(totals):
+            to = builder.gep(out, [builder.add(out_at, _INT64(row * LANES))])
+            _store(builder, [builder.load(total) for total in of_row], to)
 
     return types.void(numbers, at, n, projection, out, out_at), _on_data(build)
 
