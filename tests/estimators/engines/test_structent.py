@@ -1,6 +1,8 @@
 """Our own engine behind the estimator: what it chooses, refuses, and keeps in files."""
 
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -27,6 +29,19 @@ def quick(structure=None, **more):
 
 def same(one, other, features):
     return np.array_equal(one.predict_proba(features), other.predict_proba(features))
+
+
+def test_it_needs_no_other_booster():
+    code = (
+        "import sys; sys.modules.update(xgboost=None, lightgbm=None)\n"
+        "from structent import StructuredBoostingClassifier\n"
+        "model = StructuredBoostingClassifier(engine='structent', n_estimators=2)\n"
+        "model.set_params(early_stopping_rounds=None)\n"
+        "print(model.fit([[0.0], [1.0]], ['a', 'b']).predict([[1.0]]))"
+    )
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.stdout.strip() == "['b']", result.stderr
 
 
 # What is chosen
