@@ -48,7 +48,20 @@ def fit(structure, client, timeout=60):
     model = DaskStructuredBoostingClassifier(
         structure, n_estimators=8, early_stopping_rounds=None, client=client, timeout=timeout
     )
-    return model.fit(X, Y)
+    if client is None:
+        return model.fit(X, Y)
+    return model.fit(*(on_both_workers(rows, client) for rows in (X, Y)))
+
+
+def on_both_workers(rows, client):
+    """Return rows of which each worker has half: a busy one would else be passed over."""
+    first, second = client.nthreads()  # asked now: one may have died a moment ago
+    halves = [
+        client.persist(half, workers=[worker], allow_other_workers=True)  # when it is dead
+        for half, worker in ((rows[:200], first), (rows[200:], second))
+    ]
+    distributed.wait(halves, timeout=60)
+    return da.concatenate(halves)
 
 
 def test_without_a_client_the_error_says_how_to_make_one():  # first, while there is none
