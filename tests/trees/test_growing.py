@@ -14,6 +14,7 @@ LAYOUTS = {
     "narrow": {"n_classes": 15, "narrow": True},
     "few classes": {"n_classes": 3},
     "several chunks": {"n_classes": 20},
+    "signed": {"n_classes": 20, "signed": True},
 }
 BY_LAYOUT = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
 seeds = st.integers(0, 2**32)

@@ -13,6 +13,7 @@ LAYOUTS = {
     "wide": {"n_classes": 16},
     "wide, not full": {"n_classes": 3},
     "several chunks": {"n_classes": 35},
+    "signed": {"n_classes": 35, "signed": True},
 }
 BY_LAYOUT = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
 
@@ -21,7 +22,10 @@ def float_problem(seed, n, layout):
     """Any statistics rather than those whose sums are exact."""
     problem = exact_problem(seed, n, **layout)
     rng = np.random.default_rng(seed)
-    gradient = rng.normal(size=problem.gradient.shape)
+    gradient = rng.normal(size=problem.gradient.shape).astype(np.float32).astype(float)
+    if problem.is_signed:
+        gradient[:, 16:] = abs(gradient[:, 16:])  # chunks without a negative one
+        return Problem(problem.table, gradient, abs(gradient), is_signed=True)
     return Problem(problem.table, gradient, rng.random(problem.curvature.shape))
 
 
@@ -37,11 +41,12 @@ def test_a_histogram_holds_the_sums_of_the_rows_in_each_bin(layout, seed, n):
     rows = rng.permutation(n)
     begin, end = np.sort(rng.integers(n + 1, size=2))
     found = filled(problem, [begin, end, 1, -1], rows)[1]
-    # Each of at most n additions rounds by half a unit in the last place of the partial sum.
+    # Each of at most n additions rounds by half a unit in the last place of the partial sum; the
+    # magnitudes of signed gradients are one such sum and twice another.
     magnitudes = summed(
         Problem(problem.table, abs(problem.gradient), problem.curvature), rows[begin:end]
     )
-    allowed = n * 2.0**-24 * magnitudes
+    allowed = (3 if problem.is_signed else 1) * n * 2.0**-24 * magnitudes
     assert (abs(found - summed(problem, rows[begin:end])) <= allowed).all()
 
 

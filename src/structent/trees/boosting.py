@@ -209,10 +209,11 @@ class Booster:
         )  # fmt: skip
         seen, others = _sampled_rows(len(self._rows.labels), how.subsample, rng)
         table, columns = _sampled_columns(self._rows.table, how.colsample, rng)
-        self._write_statistics(blocks, rng)
+        is_signed = how.split_search != "sketch" and blocks is None and not self._hessian.size
+        self._write_statistics(blocks, rng, is_signed=is_signed)
         nodes = grow_tree(
             table, self._statistics, seen, self._limits, self._room, self._margins.shape[1],
-            how.n_threads,
+            how.n_threads, is_signed=is_signed,
         )  # fmt: skip
         with np.errstate(over="ignore"):
             gain = np.ldexp(nodes.gain.astype(np.float64), -self._exponent)
@@ -226,10 +227,14 @@ class Booster:
         self.trees.append(tree)
         return tree
 
-    def _write_statistics(self, blocks: IntArray | None, rng: np.random.Generator) -> None:
+    def _write_statistics(
+        self, blocks: IntArray | None, rng: np.random.Generator, *, is_signed: bool
+    ) -> None:
         n_rows, n_classes = self._gradient.shape
         if self._how.split_search == "sketch":
             shape = sketch.narrow_shape(n_rows)
+        elif is_signed:
+            shape = sketch.signed_shape(n_rows, n_classes)
         else:
             shape = sketch.wide_shape(n_rows, n_classes if blocks is None else blocks.max() + 1)
         if self._statistics.shape != shape:

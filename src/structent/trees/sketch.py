@@ -15,7 +15,7 @@ from structent._threads import in_parts
 from structent._typing import IntArray
 from structent.trees.vectors import LANES, ROWS_AT_ONCE, project_rows
 
-DIGEST_OF_VECTORS = "a47a0b2ac004f2a7"  # Numba's cache does not see edits there
+DIGEST_OF_VECTORS = "ef2f416feb72fbd2"  # Numba's cache does not see edits there
 
 Floats: TypeAlias = NDArray[np.float32]
 
@@ -27,13 +27,21 @@ def wide_shape(n_rows: int, n_gradients: int) -> tuple[int, int, int]:
     return -(-int(n_gradients) // LANES), n_rows, 2 * LANES
 
 
+def signed_shape(n_rows: int, n_gradients: int) -> tuple[int, int, int]:
+    """Return the shape of statistics whose curvature is the magnitude of the gradient."""
+    return -(-int(n_gradients) // LANES), n_rows, LANES
+
+
 def narrow_shape(n_rows: int) -> tuple[int, int, int]:
     """Return the shape of statistics that share one curvature."""
     return 1, n_rows, LANES
 
 
 def write_full(gradient: Floats, hessian: Floats, statistics: Floats, n_threads: int) -> None:
-    """Write gradient and curvature of each class, 16 classes a chunk."""
+    """Write gradient and curvature of each class, 16 classes a chunk.
+
+    Without a hessian the curvature is the magnitude of the gradient, which alone is written.
+    """
     in_parts(_write_full, len(gradient), n_threads, gradient, hessian, statistics,
              least=_LEAST_ROWS)  # fmt: skip
 
@@ -87,11 +95,14 @@ def _write_full(first: int, last: int, gradient: Any, hessian: Any, statistics: 
         n = min(LANES, n_classes - begin)
         for i in range(first, last):
             for c in range(n):
-                g = gradient[i, begin + c]
-                statistics[chunk, i, c] = g
-                statistics[chunk, i, LANES + c] = hessian[i, begin + c] if hessian.size else abs(g)
+                statistics[chunk, i, c] = gradient[i, begin + c]
             for c in range(n, LANES):
-                statistics[chunk, i, c] = statistics[chunk, i, LANES + c] = 0
+                statistics[chunk, i, c] = 0
+            if hessian.size:
+                for c in range(n):
+                    statistics[chunk, i, LANES + c] = hessian[i, begin + c]
+                for c in range(n, LANES):
+                    statistics[chunk, i, LANES + c] = 0
 
 
 @kernel

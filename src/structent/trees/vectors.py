@@ -46,20 +46,27 @@ def prefetch(_context: Any, array: Any, at: Any) -> Any:
     return types.void(array, at), _on_data(build)
 
 
-def _row_adder(n_vectors: int) -> Any:
+def _add_to_cells(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
+    builder: Any, row: list[Any], n_vectors: int, bins: Any, first_cell: Any, first: Any,
+    last: Any, cells: Any,
+) -> None:  # fmt: skip
+    """Add the vectors of a row to the first ones of its cell, of n_vectors, in every column."""
+    with _cgutils.for_range_slice(builder, first, last, _INT64(1), intp=_INT64) as (j, _):
+        bin_of_row = builder.zext(builder.load(builder.gep(bins, [j])), _INT64)
+        cell = builder.add(builder.load(builder.gep(first_cell, [j])), bin_of_row)
+        to = builder.gep(cells, [builder.mul(cell, _INT64(n_vectors * PER_VECTOR))])
+        before = _load(builder, to, len(row))
+        _store(builder, [builder.fadd(*pair) for pair in zip(before, row, strict=True)], to)
+
+
+def _row_adder(n_vectors: int, add: Callable[..., None]) -> Any:
     def build(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
         builder: Any, numbers: Any, at: Any, bins: Any, bins_at: Any, first_cell: Any,
         first: Any, last: Any, cells: Any, cells_at: Any,
     ) -> None:  # fmt: skip
         row = _load(builder, builder.gep(numbers, [at]), n_vectors)
-        bins = builder.gep(bins, [bins_at])
-        cells = builder.gep(cells, [cells_at])
-        with _cgutils.for_range_slice(builder, first, last, _INT64(1), intp=_INT64) as (j, _):
-            bin_of_row = builder.zext(builder.load(builder.gep(bins, [j])), _INT64)
-            cell = builder.add(builder.load(builder.gep(first_cell, [j])), bin_of_row)
-            to = builder.gep(cells, [builder.mul(cell, _INT64(n_vectors * PER_VECTOR))])
-            before = _load(builder, to, n_vectors)
-            _store(builder, [builder.fadd(*pair) for pair in zip(before, row, strict=True)], to)
+        bins, cells = builder.gep(bins, [bins_at]), builder.gep(cells, [cells_at])
+        add(builder, row, bins, first_cell, first, last, cells)
 
     @_function
     def add_row(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
@@ -72,11 +79,36 @@ def _row_adder(n_vectors: int) -> Any:
     return add_row
 
 
-add_narrow_row: Any = _row_adder(LANES // PER_VECTOR)
-add_wide_row: Any = _row_adder(2 * LANES // PER_VECTOR)
+def _add_as_it_is(builder: Any, row: list[Any], *to: Any) -> None:
+    _add_to_cells(builder, row, len(row), *to)
+
+
+def _add_signed(builder: Any, row: list[Any], *to: Any) -> None:
+    """Add gradients, and their negative parts behind them, where there are any.
+
+    Of 16 classes most often none has a negative gradient: then half of the cell is not touched.
+    """
+    is_negative = [builder.fcmp_ordered("<", vector, _ZERO) for vector in row]
+    parts = [
+        builder.select(negative, builder.fsub(_ZERO, vector), _ZERO)
+        for negative, vector in zip(is_negative, row, strict=True)
+    ]
+    flags = [builder.bitcast(negative, ir.IntType(PER_VECTOR)) for negative in is_negative]
+    has_any = builder.icmp_unsigned("!=", builder.or_(*flags), ir.IntType(PER_VECTOR)(0))
+    with builder.if_else(has_any) as (where_any, where_none):
+        with where_any:
+            _add_to_cells(builder, row + parts, 2 * len(row), *to)
+        with where_none:
+            _add_to_cells(builder, row, 2 * len(row), *to)
+
+
+add_narrow_row: Any = _row_adder(LANES // PER_VECTOR, _add_as_it_is)
+add_wide_row: Any = _row_adder(2 * LANES // PER_VECTOR, _add_as_it_is)
+add_signed_row: Any = _row_adder(LANES // PER_VECTOR, _add_signed)
 """``add_row(numbers, at, bins, bins_at, first_cell, first, last, cells, cells_at)`` adds the
 numbers of a row, from ``at`` on, to its cell in each of the columns first to last - 1. They stay in
-registers over all columns."""
+registers over all columns. The signed one adds 16 gradients to a cell of 32 numbers, and what is
+negative of them to its second half."""
 
 
 def _border_scorer(n_vectors: int, store_score: Callable[..., None]) -> Any:
