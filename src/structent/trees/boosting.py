@@ -25,6 +25,7 @@ Margins: TypeAlias = NDArray[np.float32]
 _BLOCK = 2048  # rows that are summed by themselves, whatever the number of threads
 _WORTH_A_THREAD = 50_000  # numbers
 _RACE_ROUNDS, _RACE_RATE, _RACE_PATIENCE = 40, 0.3, 6
+_NO_ROUND = 2**31  # the seed beside which it stands is that of no round
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -189,6 +190,9 @@ class Booster:
         self._losses = np.empty(len(rows.labels), np.float32)
         self._leaf_of = np.empty(len(rows.labels), np.int32)
         self._statistics = np.empty((0, 0, 0), np.float32)
+        self._projection = sketch.random_projection(
+            self._margins.shape[1], np.random.default_rng((how.seed, _NO_ROUND))
+        )
         self._room = Room()
         self.trees: list[Forest] = []
 
@@ -242,7 +246,7 @@ class Booster:
         given = (self._gradient, self._hessian)
         written = (self._statistics, self._how.n_threads)
         if self._how.split_search == "sketch":
-            sketch.write_projection(*given, sketch.random_projection(n_classes, rng), *written)
+            sketch.write_projection(*given, rng.permutation(self._projection), *written)
         elif blocks is not None:
             sketch.write_blocks(*given, blocks, *written)
         else:

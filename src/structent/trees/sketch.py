@@ -77,6 +77,7 @@ def random_projection(n_classes: int, rng: np.random.Generator) -> Floats:
 
     A basis of all such gradients where there are at most 16 classes, so that lengths are kept; else
     random orthogonal directions, scaled so that lengths are kept on average. The last column is 0.
+    With its lines in another order it is another one that was just as likely, and quickly had.
     """
     n_directions = max(1, min(n_classes - 1, LANES - 1))
     drawn = rng.normal(size=(n_classes, n_directions))
