@@ -185,8 +185,9 @@ def grow_tree(
     """
     most = min(2 ** min(limits.max_depth, 24), len(rows), limits.max_leaves or len(rows))
     growth = _Growth(
-        table, statistics, rows, limits, room, n_threads, max(most, 1), n_classes, is_signed
-    )
+        table, statistics, rows, limits, room, n_threads, max(most, 1), n_classes,
+        is_signed=is_signed,
+    )  # fmt: skip
     growth.begin()
     while True:
         chosen = growth.best_next() if limits.max_leaves else growth.level_next()
@@ -198,9 +199,9 @@ def grow_tree(
 class _Growth:
     """A tree that is being grown."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what grow_tree is given
         self, table: BinnedTable, statistics: Statistics, rows: RowArray, limits: Limits,
-        room: Room, n_threads: int, most_leaves: int, n_classes: int, is_signed: bool,
+        room: Room, n_threads: int, most_leaves: int, n_classes: int, *, is_signed: bool,
     ) -> None:  # fmt: skip
         self.table, self.statistics, self.rows = table, statistics, rows
         self.limits, self.n_threads, self.most_leaves = limits, n_threads, most_leaves
