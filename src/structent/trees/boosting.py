@@ -19,6 +19,9 @@ from structent.kernels.layout import Layout
 from structent.trees import sketch
 from structent.trees.forest import Forest
 from structent.trees.growing import BinnedTable, Limits, Nodes, Room, RowArray, grow_tree
+from structent.trees.vectors import add_numbers
+
+DIGEST_OF_VECTORS = "5a6a92d33bd91c6c"  # Numba's cache does not see edits there
 
 Margins: TypeAlias = NDArray[np.float32]
 
@@ -268,7 +271,10 @@ class Booster:
         # Rows without weight have neither gradient nor curvature.
         steps = np.divide(-gradient, curvature, out=np.zeros_like(gradient), where=curvature > 0)
         values: NDArray[np.float32] = (how.learning_rate * steps).astype(np.float32)
-        in_parts(_add_to_rows, n_blocks, n_threads, self._leaf_of, values, self._margins)
+        in_parts(
+            _add_to_rows, n_blocks, n_threads, self._leaf_of, values.reshape(-1), n_classes,
+            self._margins.reshape(-1),
+        )  # fmt: skip
         return values
 
 
@@ -359,10 +365,11 @@ def _sum_gradients(
 
 
 @kernel
-def _add_to_rows(first: int, last: int, leaf_of: Any, values: Any, margins: Any) -> None:
+def _add_to_rows(
+    first: int, last: int, leaf_of: Any, values: Any, n_classes: int, margins: Any
+) -> None:
     """Add the values of their leaf to the logits of the rows in blocks first to last - 1."""
     for row in range(first * _BLOCK, min(last * _BLOCK, leaf_of.size)):
         if leaf_of[row] >= 0:
-            value, of_row = values[leaf_of[row]], margins[row]
-            for c in range(value.size):
-                of_row[c] += value[c]
+            leaf = np.int64(leaf_of[row])
+            add_numbers(values, leaf * n_classes, n_classes, margins, row * n_classes)

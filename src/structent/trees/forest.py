@@ -17,9 +17,13 @@ from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
 from structent.trees.bins import BinTable
 from structent.trees.growing import Nodes
+from structent.trees.vectors import add_numbers
 
-_TILE = 64  # rows whose logits stay in the nearest cache over all trees
+DIGEST_OF_VECTORS = "5a6a92d33bd91c6c"  # Numba's cache does not see edits there
+
+_TILE = 512  # rows that walk through a tree side by side, and whose logits stay in the cache
 _LEAST_ROWS = 1024  # for a thread
+_U = np.uint64
 _DTYPES = {
     "first_node": "<i8", "column": "<i4", "child": "<i4", "goes_left": "<u8", "gain": "<f4",
     "values": "<f4",
@@ -192,25 +196,40 @@ def _add_values(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
     bins: Any, n_columns: int, n_classes: int, margins: Any,
 ) -> None:  # fmt: skip
     """Add the values of all trees to the logits of the rows first to last - 1."""
+    nodes = np.empty(_TILE, np.uint64)
     for tile in range(first, last, _TILE):
+        n_rows = min(_TILE, last - tile)
         for tree in range(first_node.size - 1):
-            for i in range(tile, min(tile + _TILE, last)):
-                leaf = _leaf_of(first_node[tree], column, child, goes_left, bins, i * n_columns)
-                _add(values, leaf * n_classes, margins, i * n_classes, n_classes)
+            _walk(
+                _U(first_node[tree]), column, child, goes_left, bins, tile * n_columns, n_columns,
+                n_rows, nodes,
+            )  # fmt: skip
+            for r in range(n_rows):
+                of_leaf = np.int64(child[nodes[r]]) * n_classes
+                add_numbers(values, of_leaf, n_classes, margins, (tile + r) * n_classes)
 
 
 @inlined
-def _leaf_of(root: int, column: Any, child: Any, goes_left: Any, bins: Any, at: int) -> Any:
-    node = root
-    while column[node] >= 0:
-        b = np.uint64(bins[at + column[node]])
-        bits = goes_left[4 * node + np.int64(b >> np.uint64(6))]
-        is_left = (bits >> (b & np.uint64(63))) & np.uint64(1)
-        node = root + child[node] + np.int64(np.uint64(1) - is_left)
-    return np.int64(child[node])
+def _walk(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
+    root: Any, column: Any, child: Any, goes_left: Any, bins: Any, at: int, n_columns: int,
+    n_rows: int, nodes: Any,
+) -> None:  # fmt: skip
+    """Write the leaf of each row.
 
-
-@inlined
-def _add(values: Any, at: int, margins: Any, to: int, n: int) -> None:
-    for c in range(n):
-        margins[to + c] += values[at + c]
+    All rows take one step after the other: the steps of one row wait for each other. A row that has
+    arrived takes a step on the spot, which is quicker than to ask whether it has.
+    """
+    for r in range(n_rows):
+        nodes[r] = root
+    is_under_way = column[root] >= 0
+    while is_under_way:
+        is_under_way = False
+        for r in range(n_rows):
+            node = nodes[r]
+            j = column[node]
+            is_split = j >= 0
+            b = bins[_U(at + r * n_columns) + (_U(j) if is_split else _U(0))]
+            bits = goes_left[_U(4) * node + _U(b >> 6)]
+            is_right = ~(bits >> _U(b & 63)) & _U(1)
+            nodes[r] = root + _U(child[node]) + is_right if is_split else node
+            is_under_way |= is_split

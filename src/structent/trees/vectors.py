@@ -221,6 +221,26 @@ def project_rows(
     return types.void(numbers, at, n, projection, out, out_at), _on_data(build)
 
 
+@_function
+def add_numbers(_context: Any, numbers: Any, at: Any, n: Any, out: Any, out_at: Any) -> Any:
+    """Add n numbers, from ``at`` on, to those of another array from ``out_at`` on."""
+
+    def build(builder: Any, numbers: Any, at: Any, n: Any, out: Any, out_at: Any) -> None:
+        numbers, out = builder.gep(numbers, [at]), builder.gep(out, [out_at])
+        whole = builder.and_(n, _INT64(-PER_VECTOR))
+        step = _INT64(PER_VECTOR)
+        with _cgutils.for_range_slice(builder, _INT64(0), whole, step, intp=_INT64) as (i, _):
+            (more,), to = _load(builder, builder.gep(numbers, [i]), 1), builder.gep(out, [i])
+            (before,) = _load(builder, to, 1)
+            _store(builder, [builder.fadd(before, more)], to)
+        with _cgutils.for_range_slice(builder, whole, n, _INT64(1), intp=_INT64) as (i, _):
+            to = builder.gep(out, [i])
+            more = builder.load(builder.gep(numbers, [i]))
+            builder.store(builder.fadd(builder.load(to), more), to)
+
+    return types.void(numbers, at, n, out, out_at), _on_data(build)
+
+
 def _on_data(build: Callable[..., None]) -> Any:
     """Return what Numba calls to generate code, given what builds it on the data of arrays."""
 
