@@ -195,7 +195,7 @@ def _bins_of_categories(codes: Table, max_bins: int) -> BinTable:
 
 
 @kernel
-def _write_bins(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
+def _write_bins(
     first: int, last: int, features: Any, edges: Any, bin_of_category: Any, first_category: Any,
     n_bins: Any, binned: Any,
 ) -> None:  # fmt: skip
