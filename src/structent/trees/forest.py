@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -100,10 +101,24 @@ class Forest:
     def add_to(self, margins: NDArray[np.float32], bins: BinTable, n_threads: int = 1) -> None:
         """Add the values of all trees to the logits of each row, (n, classes)."""
         in_parts(
-            _add_values, len(bins), n_threads, self.first_node, self.column, self.child,
-            self.goes_left.reshape(-1), self.values.reshape(-1), bins.reshape(-1), bins.shape[1],
-            margins.shape[1], margins.reshape(-1), least=_LEAST_ROWS,
+            _add_values, len(bins), n_threads, self.first_node, *self._steps, self.child,
+            self.values.reshape(-1), bins.reshape(-1), bins.shape[1], margins.shape[1],
+            margins.reshape(-1), least=_LEAST_ROWS,
         )  # fmt: skip
+
+    @cached_property
+    def _steps(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64], IndexArray]:
+        """How a row walks through the trees: steps, which bins go right, and depths.
+
+        The step of a node is the column to look at and, from the 32nd bit on, the left child; 0 is
+        added for bins that go left, and 1 for those that go right. Leaves step on the spot, which
+        is quicker than to ask whether a row has arrived.
+        """
+        step = np.empty(len(self.column), np.uint64)
+        goes_right = ~self.goes_left
+        depth = np.zeros(self.n_trees, np.int64)
+        _write_steps(self.first_node, self.column, self.child, step, goes_right, depth)
+        return step, goes_right.reshape(-1), depth
 
     def gains(self, n_columns: int) -> FloatArray:
         """Return how much all splits of each column gained, (columns,)."""
@@ -191,45 +206,47 @@ def _damaged(why: str) -> StructentError:
 
 
 @kernel
+def _write_steps(
+    first_node: Any, column: Any, child: Any, step: Any, goes_right: Any, depth: Any
+) -> None:
+    above = np.zeros(column.size, np.int64)  # splits above each node
+    for tree in range(first_node.size - 1):
+        for node in range(first_node[tree], first_node[tree + 1]):
+            if column[node] < 0:
+                step[node] = _U(node) << _U(32)
+                goes_right[node] = _U(0)
+                depth[tree] = max(depth[tree], above[node])
+                continue
+            left = first_node[tree] + np.int64(child[node])
+            step[node] = (_U(left) << _U(32)) | _U(column[node])
+            above[left] = above[left + 1] = above[node] + 1
+
+
+@kernel
 def _add_values(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
-    first: int, last: int, first_node: Any, column: Any, child: Any, goes_left: Any, values: Any,
-    bins: Any, n_columns: int, n_classes: int, margins: Any,
+    first: int, last: int, first_node: Any, step: Any, goes_right: Any, depth: Any, child: Any,
+    values: Any, bins: Any, n_columns: int, n_classes: int, margins: Any,
 ) -> None:  # fmt: skip
     """Add the values of all trees to the logits of the rows first to last - 1."""
     nodes = np.empty(_TILE, np.uint64)
     for tile in range(first, last, _TILE):
         n_rows = min(_TILE, last - tile)
         for tree in range(first_node.size - 1):
-            _walk(
-                _U(first_node[tree]), column, child, goes_left, bins, tile * n_columns, n_columns,
-                n_rows, nodes,
-            )  # fmt: skip
+            nodes[:n_rows] = _U(first_node[tree])
+            # All rows take one step after the other: the steps of one row wait for each other.
+            for _ in range(depth[tree]):
+                _take_step(step, goes_right, bins, tile * n_columns, n_columns, n_rows, nodes)
             for r in range(n_rows):
                 of_leaf = np.int64(child[nodes[r]]) * n_classes
                 add_numbers(values, of_leaf, n_classes, margins, (tile + r) * n_classes)
 
 
 @inlined
-def _walk(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
-    root: Any, column: Any, child: Any, goes_left: Any, bins: Any, at: int, n_columns: int,
-    n_rows: int, nodes: Any,
-) -> None:  # fmt: skip
-    """Write the leaf of each row.
-
-    All rows take one step after the other: the steps of one row wait for each other. A row that has
-    arrived takes a step on the spot, which is quicker than to ask whether it has.
-    """
+def _take_step(
+    step: Any, goes_right: Any, bins: Any, at: int, n_columns: int, n_rows: int, nodes: Any
+) -> None:
     for r in range(n_rows):
-        nodes[r] = root
-    is_under_way = column[root] >= 0
-    while is_under_way:
-        is_under_way = False
-        for r in range(n_rows):
-            node = nodes[r]
-            j = column[node]
-            is_split = j >= 0
-            b = bins[_U(at + r * n_columns) + (_U(j) if is_split else _U(0))]
-            bits = goes_left[_U(4) * node + _U(b >> 6)]
-            is_right = ~(bits >> _U(b & 63)) & _U(1)
-            nodes[r] = root + _U(child[node]) + is_right if is_split else node
-            is_under_way |= is_split
+        node = nodes[r]
+        b = _U(bins[_U(at + r * n_columns) + (step[node] & _U(0xFFFFFFFF))])
+        bits = goes_right[(node << _U(2)) | (b >> _U(6))]
+        nodes[r] = (step[node] >> _U(32)) + ((bits >> (b & _U(63))) & _U(1))
