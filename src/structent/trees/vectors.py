@@ -48,15 +48,21 @@ def prefetch(_context: Any, array: Any, at: Any) -> Any:
 
 def _add_to_cells(
     builder: Any, row: list[Any], n_vectors: int, bins: Any, first_cell: Any, first: Any,
-    last: Any, cells: Any,
+    last: Any, cells: Any, *, one_more: tuple[Any, Any] | None = None,
 ) -> None:  # fmt: skip
-    """Add the vectors of a row to the first ones of its cell, of n_vectors, in every column."""
+    """Add the vectors of a row to the first ones of its cell, of n_vectors, in every column.
+
+    ``one_more`` is the place of one number in the cell, and what is added to it.
+    """
     with _cgutils.for_range_slice(builder, first, last, _INT64(1), intp=_INT64) as (j, _):
         bin_of_row = builder.zext(builder.load(builder.gep(bins, [j])), _INT64)
         cell = builder.add(builder.load(builder.gep(first_cell, [j])), bin_of_row)
         to = builder.gep(cells, [builder.mul(cell, _INT64(n_vectors * PER_VECTOR))])
         before = _load(builder, to, len(row))
         _store(builder, [builder.fadd(*pair) for pair in zip(before, row, strict=True)], to)
+        if one_more:
+            place, number = builder.gep(to, [one_more[0]]), one_more[1]
+            builder.store(builder.fadd(builder.load(place), number), place)
 
 
 def _row_adder(n_vectors: int, add: Callable[..., None]) -> Any:
@@ -84,22 +90,35 @@ def _add_as_it_is(builder: Any, row: list[Any], *to: Any) -> None:
 
 
 def _add_signed(builder: Any, row: list[Any], *to: Any) -> None:
-    """Add gradients, and their negative parts behind them, where there are any.
+    """Add gradients, and behind them what is negative of them.
 
-    Of 16 classes most often none has a negative gradient: then half of the cell is not touched.
+    Of all classes the plain loss has one negative gradient for each row, that of its label: then a
+    single number is added to the second half of the cell, or none.
     """
+    n_vectors, mask_type = 2 * len(row), ir.IntType(LANES)
     is_negative = [builder.fcmp_ordered("<", vector, _ZERO) for vector in row]
     parts = [
         builder.select(negative, builder.fsub(_ZERO, vector), _ZERO)
         for negative, vector in zip(is_negative, row, strict=True)
     ]
-    flags = [builder.bitcast(negative, ir.IntType(PER_VECTOR)) for negative in is_negative]
-    has_any = builder.icmp_unsigned("!=", builder.or_(*flags), ir.IntType(PER_VECTOR)(0))
-    with builder.if_else(has_any) as (where_any, where_none):
-        with where_any:
-            _add_to_cells(builder, row + parts, 2 * len(row), *to)
-        with where_none:
-            _add_to_cells(builder, row, 2 * len(row), *to)
+    low, high = (
+        builder.zext(builder.bitcast(negative, ir.IntType(PER_VECTOR)), mask_type)
+        for negative in is_negative
+    )
+    mask = builder.or_(low, builder.shl(high, mask_type(PER_VECTOR)))
+    without_first = builder.and_(mask, builder.sub(mask, mask_type(1)))
+    with builder.if_else(builder.icmp_unsigned("==", without_first, mask_type(0))) as (few, many):
+        with few, builder.if_else(builder.icmp_unsigned("==", mask, mask_type(0))) as (none, one):
+            with none:
+                _add_to_cells(builder, row, n_vectors, *to)
+            with one:
+                lane = builder.cttz(mask, ir.IntType(1)(0))
+                # The other negative parts are 0, so that their sum is the one.
+                number = _sum(builder, builder.fadd(*parts))
+                place = builder.add(builder.zext(lane, _INT64), _INT64(LANES))
+                _add_to_cells(builder, row, n_vectors, *to, one_more=(place, number))
+        with many:
+            _add_to_cells(builder, row + parts, n_vectors, *to)
 
 
 add_narrow_row: Any = _row_adder(LANES // PER_VECTOR, _add_as_it_is)
