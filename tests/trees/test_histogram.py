@@ -24,7 +24,8 @@ def float_problem(seed, n, layout):
     rng = np.random.default_rng(seed)
     gradient = rng.normal(size=problem.gradient.shape).astype(np.float32).astype(float)
     if problem.is_signed:
-        gradient[:, 16:] = abs(gradient[:, 16:])  # chunks without a negative one
+        gradient[:, 16:] = abs(gradient[:, 16:])  # a chunk without a negative one
+        gradient[:, 33] *= -1  # and a chunk with one in each row
         return Problem(problem.table, gradient, abs(gradient), is_signed=True)
     return Problem(problem.table, gradient, rng.random(problem.curvature.shape))
 

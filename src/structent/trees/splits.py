@@ -18,7 +18,7 @@ import numpy as np
 from structent._compiled import inlined, kernel
 from structent.trees.vectors import LANES, add_wide_border_scores, score_narrow_borders
 
-DIGEST_OF_VECTORS = "aae262dc28e9afca"  # Numba's cache does not see edits there
+DIGEST_OF_VECTORS = "78b063fb52a95088"  # Numba's cache does not see edits there
 
 _MOST_CELLS = 256
 _POWER_STEPS = 8  # of the power method: an order of categories needs no exact direction

@@ -46,7 +46,7 @@ def prefetch(_context: Any, array: Any, at: Any) -> Any:
     return types.void(array, at), _on_data(build)
 
 
-def _add_to_cells(
+def _add_to_cells(  # noqa: PLR0913  what a row needs
     builder: Any, row: list[Any], n_vectors: int, bins: Any, first_cell: Any, first: Any,
     last: Any, cells: Any, *, one_more: tuple[Any, Any] | None = None,
 ) -> None:  # fmt: skip
