@@ -9,12 +9,11 @@ from structent.trees import sketch
 from structent.trees.growing import BinnedTable, Limits, Room, grow_tree
 from structent.trees.histogram import fill_histograms
 from structent.trees.splits import search_splits
-from structent.trees.vectors import LANES
 
 
 @dataclass
 class Problem:
-    """The gradient has a curvature for each class, or (narrow) one for all: (n, 1).
+    """Gradient and curvature of each class, (n, classes) each; of one direction, where a pair.
 
     Where it is signed, the curvature is the magnitude of the gradient, and the engine is not
     given it.
@@ -24,15 +23,14 @@ class Problem:
     gradient: np.ndarray
     curvature: np.ndarray
     is_signed: bool = False
+    is_pair: bool = False
 
     @property
     def statistics(self):
         n, n_gradients = self.gradient.shape
-        if self.curvature.shape[1] == 1 < n_gradients:
-            statistics = np.zeros(sketch.narrow_shape(n), np.float32)
-            statistics[0, :, :n_gradients] = self.gradient
-            statistics[0, :, LANES - 1] = self.curvature[:, 0]
-            return statistics
+        if self.is_pair:
+            pairs = np.concatenate([self.gradient, self.curvature], axis=1)
+            return pairs.astype(np.float32).reshape(sketch.pair_shape(n))
         statistics = np.empty(sketch.wide_shape(n, n_gradients), np.float32)
         as_floats = (x.astype(np.float32) for x in (self.gradient, self.curvature))
         sketch.write_full(*as_floats, statistics, 1)
@@ -74,7 +72,7 @@ def table_of(bins, n_bins, is_categorical=None):
 
 
 def exact_problem(  # noqa: PLR0913, PLR0917
-    seed, n=30, n_columns=3, n_bins=5, n_classes=3, missing=0.0, categories=0, narrow=False,
+    seed, n=30, n_columns=3, n_bins=5, n_classes=3, missing=0.0, categories=0, pair=False,
     signed=False,
 ):  # fmt: skip
     """Statistics are multiples of 1/64 below 16: their sums are exact in float32."""
@@ -83,9 +81,9 @@ def exact_problem(  # noqa: PLR0913, PLR0917
     bins = rng.integers(sizes, size=(n, n_columns))
     bins = np.where(rng.random(bins.shape) < missing, sizes, bins)
     gradient = rng.integers(-1000, 1000, size=(n, n_classes)) / 64
-    curvature = rng.integers(1, 1000, size=(n, 1 if narrow else n_classes)) / 64
+    curvature = rng.integers(1, 1000, size=(n, n_classes)) / 64
     table = table_of(bins, sizes, np.arange(n_columns) < categories)
-    return Problem(table, gradient, abs(gradient) if signed else curvature, signed)
+    return Problem(table, gradient, abs(gradient) if signed else curvature, signed, pair)
 
 
 def filled(problem, work, rows=None, parts=None, n_slots=2):

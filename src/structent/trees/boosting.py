@@ -21,14 +21,13 @@ from structent.trees.forest import Forest
 from structent.trees.growing import BinnedTable, Limits, Nodes, Room, RowArray, grow_tree
 from structent.trees.vectors import add_numbers
 
-DIGEST_OF_VECTORS = "78b063fb52a95088"  # Numba's cache does not see edits there
+DIGEST_OF_VECTORS = "0800ad8697873364"  # Numba's cache does not see edits there
 
 Margins: TypeAlias = NDArray[np.float32]
 
 _BLOCK = 2048  # rows that are summed by themselves, whatever the number of threads
 _WORTH_A_THREAD = 50_000  # numbers
 _RACE_ROUNDS, _RACE_RATE, _RACE_PATIENCE = 40, 0.3, 6
-_NO_ROUND = 2**31  # the seed beside which it stands is that of no round
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -193,9 +192,6 @@ class Booster:
         self._losses = np.empty(len(rows.labels), np.float32)
         self._leaf_of = np.empty(len(rows.labels), np.int32)
         self._statistics = np.empty((0, 0, 0), np.float32)
-        self._projection = sketch.random_projection(
-            self._margins.shape[1], np.random.default_rng((how.seed, _NO_ROUND))
-        )
         self._room = Room()
         self.trees: list[Forest] = []
 
@@ -239,7 +235,7 @@ class Booster:
     ) -> None:
         n_rows, n_classes = self._gradient.shape
         if self._how.split_search == "sketch":
-            shape = sketch.narrow_shape(n_rows)
+            shape = sketch.pair_shape(n_rows)
         elif is_signed:
             shape = sketch.signed_shape(n_rows, n_classes)
         else:
@@ -249,7 +245,7 @@ class Booster:
         given = (self._gradient, self._hessian)
         written = (self._statistics, self._how.n_threads)
         if self._how.split_search == "sketch":
-            sketch.write_projection(*given, rng.permutation(self._projection), *written)
+            sketch.write_direction(*given, sketch.random_direction(n_classes, rng), *written)
         elif blocks is not None:
             sketch.write_blocks(*given, blocks, *written)
         else:

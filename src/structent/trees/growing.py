@@ -14,7 +14,7 @@ from structent._typing import IndexArray
 from structent.trees.bins import BinTable
 from structent.trees.histogram import fill_histograms
 from structent.trees.splits import search_splits
-from structent.trees.vectors import LANES
+from structent.trees.vectors import LANES, PAIR
 
 RowArray: TypeAlias = NDArray[np.int32]
 Statistics: TypeAlias = NDArray[np.float32]
@@ -223,7 +223,7 @@ class _Growth:
         self.borders = np.zeros((self.n_slots, n_columns), np.int64)
         self.goes_left = np.zeros((self.n_slots, int(table.first_cell[-1])), np.bool_)
         self.n_used = 1
-        self.share = 1.0 if self.n_lanes == LANES else 1.0 / n_classes
+        self.share = 1.0 if self.n_lanes == PAIR else 1.0 / n_classes
 
     def begin(self) -> None:
         """Search the split of the root."""

@@ -1,7 +1,7 @@
 """Histograms: the statistics of a node's rows, summed over every bin of every column.
 
-The statistics of a row are ``LANES`` or ``2 * LANES`` numbers beside each other, so that one row
-is added to a cell of the histogram by two or four vector instructions. Where the curvature is the
+The statistics of a row are a pair of numbers, or ``2 * LANES`` beside each other, so that one row
+is added to a cell of the histogram by one or four vector instructions. Where the curvature is the
 magnitude of the gradient, rows have the gradient only: summed up, the magnitudes are the gradients
 and twice what was negative of them. Only the smaller of two siblings is counted: the larger one is
 the difference between the parent and it.
@@ -16,13 +16,14 @@ import numpy as np
 from structent._compiled import inlined, kernel
 from structent.trees.vectors import (
     LANES,
-    add_narrow_row,
+    PAIR,
+    add_pair,
     add_signed_row,
     add_wide_row,
     prefetch,
 )
 
-DIGEST_OF_VECTORS = "78b063fb52a95088"  # Numba's cache does not see edits there
+DIGEST_OF_VECTORS = "0800ad8697873364"  # Numba's cache does not see edits there
 
 _AHEAD = 8  # rows whose numbers are fetched before they are needed
 
@@ -113,10 +114,8 @@ def _add_rows(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
             prefetch(bins, ahead * n_columns)
         row = np.int64(rows[r])
         of_row, bins_of_row = of_chunk + row * n_row_lanes, row * n_columns
-        if n_lanes == LANES:
-            add_narrow_row(
-                statistics, of_row, bins, bins_of_row, first_cell, first, last, histograms, at
-            )
+        if n_lanes == PAIR:
+            add_pair(statistics, of_row, bins, bins_of_row, first_cell, first, last, histograms, at)
         elif n_row_lanes == LANES:
             add_signed_row(
                 statistics, of_row, bins, bins_of_row, first_cell, first, last, histograms, at
