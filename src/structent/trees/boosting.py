@@ -281,7 +281,8 @@ class _Judge:
         if not rows.weights.max(initial=0) > 0:
             raise StructentError("validation rows must have a weight above 0, got none that has")
         self._rows, self._loss, self._n_threads = rows, loss, how.n_threads
-        self._weights = rows.weights / rows.weights.max()  # sums of huge ones would overflow
+        weights = rows.weights / rows.weights.max()  # sums of huge ones would overflow
+        self._shares = weights / weights.sum()
         self._margins = _margins(start, len(rows.labels))
         self.losses: list[float] = []
 
@@ -292,7 +293,7 @@ class _Judge:
             self._margins, self._rows.labels, self._loss.layout, gradient=None,
             n_threads=self._n_threads, coarse=self._loss.sets,
         )  # fmt: skip
-        self.losses.append(float(np.average(losses.rows, weights=self._weights)))
+        self.losses.append(float(losses.rows @ self._shares))
         return self.losses[-1]
 
     def has_turned(self, patience: int | None) -> bool:

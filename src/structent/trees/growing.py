@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -71,6 +72,11 @@ class BinnedTable:
     is_categorical: NDArray[np.bool_]
     has_missing: NDArray[np.bool_]
 
+    @cached_property
+    def n_bins(self) -> IndexArray:
+        """The bins of each column, without that of missing values, (columns,)."""
+        return np.diff(self.first_cell) - 1
+
     @classmethod
     def of(
         cls, bins: BinTable, n_bins: IndexArray, is_categorical: NDArray[np.bool_]
@@ -81,10 +87,9 @@ class BinnedTable:
 
     def take(self, columns: IndexArray) -> BinnedTable:
         """Return the table of some of the columns."""
-        n_bins = np.diff(self.first_cell)[columns]
         return BinnedTable(
             np.ascontiguousarray(self.bins[:, columns]),
-            np.concatenate([[0], np.cumsum(n_bins)]),
+            np.concatenate([[0], np.cumsum(self.n_bins[columns] + 1)]),
             self.is_categorical[columns],
             self.has_missing[columns],
         )
@@ -250,7 +255,7 @@ class _Growth:
         in_parts(
             _partition_rows, len(chosen), self._threads_for(len(self.rows) * 8), chosen,
             nodes.begin, nodes.end, nodes.column, nodes.goes_left, self.table.bins,
-            np.diff(self.table.first_cell) - 1, self.table.is_categorical, self.rows, self.spare,
+            self.table.n_bins, self.table.is_categorical, self.rows, self.spare,
             left_ends,
         )  # fmt: skip
         work, fresh = np.empty((2 * len(chosen), 4), np.int64), np.empty(2 * len(chosen), np.int64)
