@@ -1,8 +1,31 @@
-"""Features and labels for tests of the estimators, with a structure to be found or without."""
+"""Features and labels for tests of the estimators, and the engines that boosting has."""
 
 import numpy as np
+import pytest
 
 from structent import hierarchy
+
+OURS = {"engine": "structent"}
+XGBOOST = {"engine": "xgboost"}
+PER_CLASS = {"engine": "xgboost", "trees": "per_class"}
+LIGHTGBM = {"engine": "lightgbm", "trees": "per_class"}
+
+
+def _with(engine, name):
+    needs = [] if engine is OURS else [pytest.mark.requires(engine["engine"])]
+    return pytest.param(engine, id=name, marks=needs)
+
+
+# Every test of what all engines can do runs with each of them.
+ENGINES = pytest.mark.parametrize(
+    "engine",
+    [
+        _with(OURS, "structent"),
+        _with(XGBOOST, "xgboost"),
+        _with(PER_CLASS, "per_class"),
+        _with(LIGHTGBM, "lightgbm"),
+    ],
+)
 
 PLANTS = hierarchy(
     {"rose": ("flower",), "oak": ("tree",), "ash": ("tree",)},

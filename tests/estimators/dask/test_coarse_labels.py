@@ -18,7 +18,10 @@ for row in range(0, 900, 2):
 MIXED[0] = frozenset(MONTHS.classes[2:5])
 DASK_X, DASK_Y = da.from_array(X, chunks=(300, 3)), da.from_array(MIXED, chunks=300)
 EVAL = (X[:101], MIXED[:101])
-ROUNDS = {"n_estimators": 10, "random_state": 0, "allow_blocks": True, "learning_rate": 0.3}
+ROUNDS = {
+    "n_estimators": 10, "random_state": 0, "allow_blocks": True, "learning_rate": 0.3,
+    "engine": "xgboost",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
