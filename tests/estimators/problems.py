@@ -5,6 +5,12 @@ import pytest
 
 from structent import hierarchy
 
+# What tests of single trees must know, whatever the defaults are.
+SETTLED = {
+    "max_depth": 3, "subsample": 1.0, "colsample": 1.0, "early_stopping_rounds": 25, "n_jobs": 1,
+    "random_state": 0,
+}  # fmt: skip
+
 OURS = {"engine": "structent"}
 XGBOOST = {"engine": "xgboost"}
 PER_CLASS = {"engine": "xgboost", "trees": "per_class"}

@@ -33,6 +33,7 @@ from tests.estimators.problems import (
     OURS,
     PER_CLASS,
     PLANTS,
+    SETTLED,
     XGBOOST,
     log_loss,
     planted_problem,
@@ -41,7 +42,7 @@ from tests.estimators.problems import (
 
 pytestmark = [pytest.mark.requires("xgboost"), pytest.mark.requires("lightgbm")]
 
-QUICK = {"n_estimators": 30, "learning_rate": 0.3, "max_depth": 3, "n_jobs": 1, "random_state": 0}
+QUICK = {"n_estimators": 30, "learning_rate": 0.3, **SETTLED}
 
 
 def quick(structure=None, **more):

@@ -12,6 +12,7 @@ from tests.estimators.problems import (
     OURS,
     PER_CLASS,
     PLANTS,
+    SETTLED,
     XGBOOST,
     log_loss,
     planted_problem,
@@ -19,7 +20,7 @@ from tests.estimators.problems import (
 )
 
 FEATURES, LABELS = rows_of(PLANTS.classes)
-QUICK = {"n_estimators": 3, "max_depth": 3, "n_jobs": 1, "random_state": 0}
+QUICK = {"n_estimators": 3, "learning_rate": 0.05, **SETTLED}
 
 
 def fit(*, X=FEATURES, y=LABELS, structure=PLANTS, sample_weight=None, eval_set=None, **more):

@@ -117,7 +117,10 @@ FORMS = {
     "pandas": pd.DataFrame(Y.tolist(), columns=["month", "county"]),
     "two columns": np.array(Y.tolist(), dtype=object),
 }
-ROUNDS = {"n_estimators": 8, "learning_rate": 0.5, "max_depth": 3, "random_state": 0, "n_jobs": 1}
+ROUNDS = {
+    "n_estimators": 8, "learning_rate": 0.5, "max_depth": 3, "subsample": 1.0, "colsample": 1.0,
+    "random_state": 0, "n_jobs": 1,
+}  # fmt: skip
 
 
 def boosting(structure=PAIRS, **more):

@@ -26,6 +26,7 @@ from tests.estimators.problems import (
     OURS,
     PER_CLASS,
     PLANTS,
+    SETTLED,
     XGBOOST,
     planted_problem,
     rows_of,
@@ -37,9 +38,7 @@ KIND = {"rose": "flower", "oak": "tree", "ash": "tree"}
 MIXED = np.array([y if fine else KIND[y] for y, fine in zip(Y, FOUND, strict=True)], dtype=object)
 SETS = np.array([{y} if i % 2 else y for i, y in enumerate(Y)], dtype=object)
 
-BOOSTED = {
-    "n_estimators": 8, "random_state": 0, "n_jobs": 1, "learning_rate": 0.3, "max_depth": 3,
-}  # fmt: skip
+BOOSTED = {"n_estimators": 8, "learning_rate": 0.3, **SETTLED}
 OPTIONS = pytest.mark.parametrize(
     "options", [{}, {"split_search": "structured"},
                 {"curvature": "fisher", "class_weight": "balanced"}],

@@ -119,6 +119,22 @@ def test_a_model_loads_where_neither_dask_nor_pandas_is_loaded(saved):
     assert loaded == "set()"
 
 
+@pytest.mark.requires("xgboost")
+def test_a_model_of_another_engine_says_what_it_needs(tmp_path):
+    model = StructuredBoostingClassifier(engine="xgboost", **QUICK).fit(FEATURES, LABELS)
+    model.save(tmp_path / "model")
+    code = (
+        "import sys; sys.modules.update(xgboost=None);"
+        "from structent import StructuredBoostingClassifier as S;"
+        f"S.load({str(tmp_path / 'model')!r})"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    advice = "needs xgboost: pip install 'structent[xgboost]'"
+    assert result.stderr.splitlines()[-1].endswith(advice)
+
+
 # Files that are not whole, not ours, or not of this time
 
 

@@ -23,6 +23,7 @@ from tests.estimators.dask.problems import (
     MONTHS,
     NEIGHBOURS,
     SAMPLER,
+    XGBOOST,
     circle_frame,
     circle_rows,
     two_workers,
@@ -33,7 +34,6 @@ pytestmark = pytest.mark.requires("dask")
 X, Y = circle_rows(2000, seed=0)
 X_TEST, Y_TEST = circle_rows(1000, seed=1)
 DASK_X, DASK_Y = da.from_array(X, chunks=(500, 2)), da.from_array(Y, chunks=300)
-XGBOOST = {"engine": "xgboost", "max_depth": 3, "random_state": 0}
 ROUNDS = {"n_estimators": 20, "early_stopping_rounds": None, **XGBOOST}
 PLANTS = hierarchy(
     {"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)}, level_names=["kind"]
@@ -82,7 +82,7 @@ def test_test_log_loss_is_within_one_percent_of_one_process():
     rows = circle_rows(4000, seed=2, decimals=6)
     table, labels = circle_rows(2000, seed=3, decimals=6)
     eval_set = circle_rows(1000, seed=4, decimals=6)
-    options = {"learning_rate": 0.2, **XGBOOST}
+    options = {**XGBOOST, "learning_rate": 0.2, "early_stopping_rounds": 25}
     on_dask = DaskStructuredBoostingClassifier(MONTHS, **options)
     on_dask.fit(*(da.from_array(part, chunks=1000) for part in rows), eval_set=eval_set)
     alone = StructuredBoostingClassifier(MONTHS, **options).fit(*rows, eval_set=eval_set)
@@ -187,7 +187,7 @@ def test_workers_keep_no_rows_after_training(client):
 
 
 def test_an_eval_set_of_dask_and_one_of_numpy_stop_where_one_machine_does():
-    options = {"learning_rate": 0.3, "early_stopping_rounds": 3, **XGBOOST}
+    options = {**XGBOOST, "learning_rate": 0.3, "early_stopping_rounds": 3}
     alone = StructuredBoostingClassifier(MONTHS, **options).fit(X, Y, eval_set=(X_TEST, Y_TEST))
     lazy = [(da.from_array(X_TEST, chunks=200), da.from_array(Y_TEST, chunks=200))]
     for eval_set in ((X_TEST, Y_TEST), lazy):

@@ -16,12 +16,9 @@ from structent import (
     trivial,
 )
 from structent.estimators.engines import structent as engine
-from tests.estimators.problems import PLANTS, log_loss, planted_problem, rows_of
+from tests.estimators.problems import PLANTS, SETTLED, log_loss, planted_problem, rows_of
 
-QUICK = {
-    "engine": "structent", "n_estimators": 20, "learning_rate": 0.3, "max_depth": 3, "n_jobs": 1,
-    "random_state": 0,
-}  # fmt: skip
+QUICK = {"engine": "structent", "n_estimators": 20, "learning_rate": 0.3, **SETTLED}
 
 
 def quick(structure=None, **more):
