@@ -17,21 +17,20 @@ PER_CLASS = {"engine": "xgboost", "trees": "per_class"}
 LIGHTGBM = {"engine": "lightgbm", "trees": "per_class"}
 
 
-def _with(engine, name):
-    needs = [] if engine is OURS else [pytest.mark.requires(engine["engine"])]
+def with_engine(engine):
+    """The value of a parameter that needs the package of its engine."""
+    name = engine["engine"] if engine is not PER_CLASS else "per_class"
+    needs = [] if engine["engine"] == "structent" else [pytest.mark.requires(engine["engine"])]
     return pytest.param(engine, id=name, marks=needs)
 
 
+def engines(*which):
+    """Run a test with each of these engines."""
+    return pytest.mark.parametrize("engine", [with_engine(engine) for engine in which])
+
+
 # Every test of what all engines can do runs with each of them.
-ENGINES = pytest.mark.parametrize(
-    "engine",
-    [
-        _with(OURS, "structent"),
-        _with(XGBOOST, "xgboost"),
-        _with(PER_CLASS, "per_class"),
-        _with(LIGHTGBM, "lightgbm"),
-    ],
-)
+ENGINES = engines(OURS, XGBOOST, PER_CLASS, LIGHTGBM)
 
 PLANTS = hierarchy(
     {"rose": ("flower",), "oak": ("tree",), "ash": ("tree",)},

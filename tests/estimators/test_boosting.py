@@ -4,6 +4,7 @@ import copy
 import pickle
 import signal
 import warnings
+from importlib.util import find_spec
 
 import cloudpickle
 import numpy as np
@@ -35,12 +36,11 @@ from tests.estimators.problems import (
     PLANTS,
     SETTLED,
     XGBOOST,
+    engines,
     log_loss,
     planted_problem,
     rows_of,
 )
-
-pytestmark = [pytest.mark.requires("xgboost"), pytest.mark.requires("lightgbm")]
 
 QUICK = {"n_estimators": 30, "learning_rate": 0.3, **SETTLED}
 
@@ -59,8 +59,7 @@ NOT_EXPECTED = {
 @parametrize_with_checks(
     [
         StructuredBoostingClassifier(n_estimators=30, learning_rate=0.3, n_jobs=1),
-        quick(**XGBOOST),
-        quick(**LIGHTGBM),
+        *(quick(**engine) for engine in (XGBOOST, LIGHTGBM) if find_spec(engine["engine"])),
     ],
     expected_failed_checks=lambda _: NOT_EXPECTED,
 )
@@ -76,7 +75,7 @@ def test_a_model_of_no_settings_is_of_our_own_engine_that_chooses_and_refits():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("engine", [XGBOOST, PER_CLASS, LIGHTGBM], ids=str)
+@engines(XGBOOST, PER_CLASS, LIGHTGBM)
 def test_with_other_engines_auto_is_depth_3_and_the_whole_gradient(engine):
     features, labels = rows_of(PLANTS.classes, n=100)
     auto = quick(PLANTS, n_estimators=3, max_depth="auto", **engine).fit(features, labels)
@@ -88,6 +87,7 @@ def test_with_other_engines_auto_is_depth_3_and_the_whole_gradient(engine):
 # What is learned
 
 
+@pytest.mark.requires("xgboost")
 def test_without_early_stopping_the_trees_are_those_of_the_objective():
     import xgboost
 
@@ -158,7 +158,7 @@ def test_rows_of_a_sampler_draw_a_structure_for_every_round(engine):
 
 
 # LightGBM's own objective does not hold it either: it guesses counts of rows from curvatures.
-@pytest.mark.parametrize("engine", [OURS, XGBOOST, PER_CLASS], ids=str)
+@engines(OURS, XGBOOST, PER_CLASS)
 def test_a_weight_counts_as_so_many_rows(engine):
     features, labels = rows_of(["a", "b", "c"], n=80)
     times = np.random.default_rng(1).integers(0, 4, size=80)
@@ -335,7 +335,7 @@ def test_the_decision_function_is_the_logarithm_of_the_odds():
 # Search for splits
 
 
-VECTORS = pytest.mark.parametrize("engine", [OURS, XGBOOST], ids=["structent", "xgboost"])
+VECTORS = engines(OURS, XGBOOST)
 
 
 @VECTORS

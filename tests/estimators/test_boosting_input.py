@@ -14,6 +14,7 @@ from tests.estimators.problems import (
     PLANTS,
     SETTLED,
     XGBOOST,
+    engines,
     log_loss,
     planted_problem,
     rows_of,
@@ -68,12 +69,13 @@ def test_a_table_without_columns_is_refused():
         fit(X=pd.DataFrame(index=range(60)))
 
 
+@pytest.mark.requires("lightgbm")
 def test_columns_that_never_vary_are_nothing_to_learn_from_for_lightgbm():
     with pytest.raises(StructentError, match="a column with two different values, got none"):
         fit(X=np.full((60, 2), np.nan), **LIGHTGBM)
 
 
-@pytest.mark.parametrize("engine", [OURS, XGBOOST, PER_CLASS], ids=str)
+@engines(OURS, XGBOOST, PER_CLASS)
 @pytest.mark.parametrize("value", [np.nan, 1.0])
 def test_where_no_column_varies_every_row_gets_the_shares_of_the_classes(value, engine):
     X, y = np.full((60, 2), value), np.repeat(["rose", "oak", "ash"], [30, 20, 10])

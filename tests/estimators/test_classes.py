@@ -27,7 +27,7 @@ from structent.estimators.classes import Classes, CodedLabels
 from structent.estimators.dask.classifier import DaskStructuredBoostingClassifier
 from structent.metrics import block_accuracy, block_log_loss, level_report, scorer
 from structent.studies import compare
-from tests.estimators.problems import LIGHTGBM, OURS, XGBOOST
+from tests.estimators.problems import LIGHTGBM, OURS, XGBOOST, with_engine
 
 
 def test_users_see_sorted_classes_whatever_the_order_of_the_structure():
@@ -152,12 +152,8 @@ def test_validation_rows_may_come_in_any_form_too(y):
 @EACH_STRUCTURE
 @pytest.mark.parametrize(
     "options",
-    [
-        OURS, {**OURS, "split_search": "structured"},
-        pytest.param(XGBOOST, marks=pytest.mark.requires("xgboost")),
-        pytest.param(LIGHTGBM, marks=pytest.mark.requires("lightgbm")),
-    ],
-)  # fmt: skip
+    [*map(with_engine, (OURS, XGBOOST, LIGHTGBM)), {**OURS, "split_search": "structured"}],
+)
 def test_every_combination_of_structures_can_be_boosted_saved_and_loaded(
     structure, options, tmp_path
 ):

@@ -28,6 +28,7 @@ from tests.estimators.problems import (
     PLANTS,
     SETTLED,
     XGBOOST,
+    engines,
     planted_problem,
     rows_of,
 )
@@ -66,7 +67,7 @@ def test_boosting_on_rows_of_one_class_each_is_boosting_without_blocks(y, engine
 
 
 @OPTIONS
-@pytest.mark.parametrize("engine", [OURS, XGBOOST], ids=["structent", "xgboost"])
+@engines(OURS, XGBOOST)
 def test_so_it_is_whatever_splits_are_searched_on(engine, options):
     check_rows_of_one_class_each(SETS, engine | options)
 
@@ -85,7 +86,7 @@ def test_a_block_its_full_name_and_its_set_are_one_label(engine):
 
 
 @OPTIONS
-@pytest.mark.parametrize("engine", [OURS, XGBOOST], ids=["structent", "xgboost"])
+@engines(OURS, XGBOOST)
 def test_so_they_are_whatever_splits_are_searched_on(engine, options):
     check_names_of_a_label(engine | options)
 
@@ -173,6 +174,8 @@ def test_validation_counts_a_coarse_row_by_the_probability_of_its_set(engine):
     assert best == pytest.approx(-np.log(of_rows).mean(), abs=2e-6)
 
 
+@pytest.mark.requires("xgboost")
+@pytest.mark.requires("lightgbm")
 def test_all_engines_start_from_the_same_loss_of_validation_rows():
     first, *others = (
         boosted(

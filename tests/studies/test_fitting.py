@@ -29,7 +29,7 @@ from structent.studies.fitting import (
     seeded,
     structure_parameter,
 )
-from tests.estimators.problems import PER_CLASS, planted_problem
+from tests.estimators.problems import PER_CLASS, planted_problem, with_engine
 
 STRUCTURE, NUMBERS, LABELS = planted_problem(150)
 GROUPS = np.arange(150) // 3
@@ -141,7 +141,7 @@ def test_the_linear_model_is_given_encoded_labels(calls):
     [
         {},
         {"colsample": 0.7, "max_depth": "auto"},
-        pytest.param({**PER_CLASS, "colsample": 0.7}, marks=pytest.mark.requires("xgboost")),
+        with_engine({**PER_CLASS, "colsample": 0.7}),
     ],
 )
 def test_coded_rows_give_the_figures_of_plain_ones(kind, parameters):
