@@ -107,9 +107,9 @@ class StructuredBoostingClassifier(
         blocks of a partition, drawn in every round from the structure by its own weights (those of
         ``weights="auto"`` if chosen): faster with many classes. With ``weights=1`` the loss is
         plain, and only the splits use the structure. Needs vector leaves. "sketch" searches on a
-        random projection of the gradient, drawn in every round; it needs ``engine="structent"``.
-        "auto" is "sketch" with more than 16 classes and "full" otherwise; with other engines it is
-        always "full". Leaf values always come from the whole gradient.
+        random projection of the gradient; it needs ``engine="structent"``. "auto" is "sketch" with
+        more than 16 classes and "full" otherwise; with other engines it is always "full". Leaf
+        values always come from the whole gradient.
     early_stopping_rounds
         Training ends after this many rounds without a better validation log loss, and keeps the
         best round. With None all rounds are trained, on all rows.

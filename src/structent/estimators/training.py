@@ -177,15 +177,14 @@ class Training:
         Weights are multiplied by a power of two, and what is compared with their sums as well: that
         changes no digit. The loss of validation rows is a mean, for which no factor matters.
         """
-        exponent = ordinary_exponent(self.rows.weights)
-        held = self.validation
+        exponent, held = ordinary_exponent(self.rows.weights), self.validation
+        if held is not None:
+            held = held.times_two_to(ordinary_exponent(held.weights))
         return replace(
             self,
             rows=self.rows.times_two_to(exponent),
-            validation=held and held.times_two_to(ordinary_exponent(held.weights)),
-            settings=self.settings.for_weights_times_two_to(exponent)
-            if exponent
-            else self.settings,
+            validation=held,
+            settings=self.settings.for_weights_times_two_to(exponent),
         )
 
 
