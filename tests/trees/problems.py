@@ -9,28 +9,41 @@ from structent.trees import sketch
 from structent.trees.growing import BinnedTable, Limits, Room, grow_tree
 from structent.trees.histogram import fill_histograms
 from structent.trees.splits import search_splits
-from structent.trees.vectors import LANES
 
 
 @dataclass
 class Problem:
-    """The gradient has a curvature for each class, or (narrow) one for all: (n, 1)."""
+    """Gradient and curvature of each class, (n, classes) each; of one direction, where a pair.
+
+    Where it is signed, the curvature is the magnitude of the gradient, and the engine is not
+    given it.
+    """
 
     table: BinnedTable
     gradient: np.ndarray
     curvature: np.ndarray
+    is_signed: bool = False
+    is_pair: bool = False
 
     @property
     def statistics(self):
         n, n_gradients = self.gradient.shape
-        if self.curvature.shape[1] == 1 < n_gradients:
-            statistics = np.zeros(sketch.narrow_shape(n), np.float32)
-            statistics[0, :, :n_gradients] = self.gradient
-            statistics[0, :, LANES - 1] = self.curvature[:, 0]
-            return statistics
+        if self.is_pair:
+            pairs = np.concatenate([self.gradient, self.curvature], axis=1)
+            return pairs.astype(np.float32).reshape(sketch.pair_shape(n))
         statistics = np.empty(sketch.wide_shape(n, n_gradients), np.float32)
         as_floats = (x.astype(np.float32) for x in (self.gradient, self.curvature))
         sketch.write_full(*as_floats, statistics, 1)
+        return statistics
+
+    @property
+    def given(self):
+        """The statistics that the engine is given."""
+        if not self.is_signed:
+            return self.statistics
+        statistics = np.empty(sketch.signed_shape(*self.gradient.shape), np.float32)
+        none = np.empty((0, 0), np.float32)
+        sketch.write_full(self.gradient.astype(np.float32), none, statistics, 1)
         return statistics
 
     @property
@@ -44,7 +57,10 @@ class Problem:
 
     def grown_in(self, room, rows, limits, n_threads=1):
         n_classes = self.gradient.shape[1]
-        return grow_tree(self.table, self.statistics, rows, limits, room, n_classes, n_threads)
+        return grow_tree(
+            self.table, self.given, rows, limits, room, n_classes, n_threads,
+            is_signed=self.is_signed,
+        )  # fmt: skip
 
 
 def table_of(bins, n_bins, is_categorical=None):
@@ -55,24 +71,25 @@ def table_of(bins, n_bins, is_categorical=None):
     return BinnedTable.of(bins, n_bins, np.asarray(is_categorical))
 
 
-def exact_problem(
-    seed, n=30, n_columns=3, n_bins=5, n_classes=3, missing=0.0, categories=0, narrow=False
-):
+def exact_problem(  # noqa: PLR0913, PLR0917
+    seed, n=30, n_columns=3, n_bins=5, n_classes=3, missing=0.0, categories=0, pair=False,
+    signed=False,
+):  # fmt: skip
     """Statistics are multiples of 1/64 below 16: their sums are exact in float32."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, n_bins + 1, size=n_columns)
     bins = rng.integers(sizes, size=(n, n_columns))
     bins = np.where(rng.random(bins.shape) < missing, sizes, bins)
     gradient = rng.integers(-1000, 1000, size=(n, n_classes)) / 64
-    curvature = rng.integers(1, 1000, size=(n, 1 if narrow else n_classes)) / 64
+    curvature = rng.integers(1, 1000, size=(n, n_classes)) / 64
     table = table_of(bins, sizes, np.arange(n_columns) < categories)
-    return Problem(table, gradient, curvature)
+    return Problem(table, gradient, abs(gradient) if signed else curvature, signed, pair)
 
 
 def filled(problem, work, rows=None, parts=None, n_slots=2):
     """The histograms that the engine fills, (slots, chunks, cells, lanes)."""
-    statistics = problem.statistics
-    n_chunks, n, n_lanes = statistics.shape
+    statistics, n_lanes = problem.given, problem.statistics.shape[2]
+    n_chunks, n, n_row_lanes = statistics.shape
     n_columns, n_cells = problem.table.bins.shape[1], problem.table.first_cell[-1]
     histograms = np.full((n_slots, n_chunks, n_cells, n_lanes), np.float32(-77))
     bounds = [0, *sorted(parts or ()), n_columns]
@@ -80,8 +97,8 @@ def filled(problem, work, rows=None, parts=None, n_slots=2):
         fill_histograms(
             first, last, np.asarray(work, np.int64).reshape(-1, 4),
             problem.rows if rows is None else rows.astype(np.int32),
-            problem.table.bins.reshape(-1), n_columns, statistics.reshape(-1), n, n_lanes,
-            problem.table.first_cell, histograms.reshape(-1),
+            problem.table.bins.reshape(-1), n_columns, statistics.reshape(-1), n, n_row_lanes,
+            n_lanes, problem.table.first_cell, histograms.reshape(-1),
         )  # fmt: skip
     return histograms
 

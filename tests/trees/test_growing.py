@@ -11,9 +11,10 @@ from tests.trees import reference
 from tests.trees.problems import Problem, exact_problem, overflows_its_memory, table_of
 
 LAYOUTS = {
-    "narrow": {"n_classes": 15, "narrow": True},
+    "pair": {"n_classes": 1, "pair": True},
     "few classes": {"n_classes": 3},
     "several chunks": {"n_classes": 20},
+    "signed": {"n_classes": 20, "signed": True},
 }
 BY_LAYOUT = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
 seeds = st.integers(0, 2**32)
@@ -91,9 +92,9 @@ def test_without_the_histograms_of_parents_the_tree_is_the_same(seed, limits):
 
 
 @few
-@given(seed=seeds, limits=limits, narrow=st.booleans())
-def test_one_and_two_threads_give_the_same_bits(seed, limits, narrow):
-    problem = exact_problem(seed, 60, 5, missing=0.2, n_classes=15, narrow=narrow, categories=1)
+@given(seed=seeds, limits=limits, layout=st.sampled_from(list(LAYOUTS.values())))
+def test_one_and_two_threads_give_the_same_bits(seed, limits, layout):
+    problem = exact_problem(seed, 60, 5, missing=0.2, categories=1, **layout)
     rng = np.random.default_rng(seed)
     problem.gradient = rng.normal(size=problem.gradient.shape)
     problem.curvature = rng.random(problem.curvature.shape)

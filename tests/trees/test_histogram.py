@@ -1,5 +1,7 @@
 """Histograms, against one addition after the other in float64."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,10 +11,11 @@ from tests.trees import problems
 from tests.trees.problems import Problem, exact_problem, filled, table_of
 
 LAYOUTS = {
-    "narrow": {"n_classes": 15, "narrow": True},
+    "pair": {"n_classes": 1, "pair": True},
     "wide": {"n_classes": 16},
     "wide, not full": {"n_classes": 3},
     "several chunks": {"n_classes": 35},
+    "signed": {"n_classes": 35, "signed": True},
 }
 BY_LAYOUT = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
 
@@ -21,8 +24,13 @@ def float_problem(seed, n, layout):
     """Any statistics rather than those whose sums are exact."""
     problem = exact_problem(seed, n, **layout)
     rng = np.random.default_rng(seed)
-    gradient = rng.normal(size=problem.gradient.shape)
-    return Problem(problem.table, gradient, rng.random(problem.curvature.shape))
+    gradient = rng.normal(size=problem.gradient.shape).astype(np.float32).astype(float)
+    if problem.is_signed:
+        gradient[:, 16:] = abs(gradient[:, 16:])  # a chunk without a negative one
+        gradient[:, 33] *= -1  # and a chunk with one in each row
+        return Problem(problem.table, gradient, abs(gradient), is_signed=True)
+    curvature = rng.random(problem.curvature.shape)
+    return Problem(problem.table, gradient, curvature, is_pair=problem.is_pair)
 
 
 def summed(problem, rows):
@@ -37,11 +45,10 @@ def test_a_histogram_holds_the_sums_of_the_rows_in_each_bin(layout, seed, n):
     rows = rng.permutation(n)
     begin, end = np.sort(rng.integers(n + 1, size=2))
     found = filled(problem, [begin, end, 1, -1], rows)[1]
-    # Each of at most n additions rounds by half a unit in the last place of the partial sum.
-    magnitudes = summed(
-        Problem(problem.table, abs(problem.gradient), problem.curvature), rows[begin:end]
-    )
-    allowed = n * 2.0**-24 * magnitudes
+    # Each of at most n additions rounds by half a unit in the last place of the partial sum; the
+    # magnitudes of signed gradients are one such sum and twice another.
+    magnitudes = summed(replace(problem, gradient=abs(problem.gradient)), rows[begin:end])
+    allowed = (3 if problem.is_signed else 1) * n * 2.0**-24 * magnitudes
     assert (abs(found - summed(problem, rows[begin:end])) <= allowed).all()
 
 

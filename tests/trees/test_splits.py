@@ -10,7 +10,7 @@ from tests.trees import reference
 from tests.trees.problems import Problem, exact_problem, searched, table_of
 
 LAYOUTS = {
-    "narrow": {"n_classes": 15, "narrow": True},
+    "pair": {"n_classes": 1, "pair": True},
     "few classes": {"n_classes": 3},
     "16 classes": {"n_classes": 16},
     "several chunks": {"n_classes": 35},
@@ -102,7 +102,7 @@ def test_equal_gradients_gain_nothing():
 @given(seed=seeds)
 def test_without_a_penalty_classes_without_curvature_do_not_hide_the_split(layout, seed):
     problem = exact_problem(seed, 20, **layout)
-    if not layout.get("narrow"):  # of a class all rows but one are certain
+    if not layout.get("pair"):  # of a class all rows but one are certain
         problem.gradient[:-1, 0] = problem.curvature[:-1, 0] = 0
     check_columns(problem, 0.0)
 
@@ -150,14 +150,14 @@ def test_large_and_small_statistics_are_split_alike(layout, scale):
     np.testing.assert_array_equal(found.borders, wanted.borders)
 
 
-def category_problem(seed, n, n_categories, n_classes=1, missing=0.0, narrow=False):
+def category_problem(seed, n, n_categories, n_classes=1, missing=0.0, pair=False):
     """Rows of one column of categories, half of them of the first, a quarter of the second, ..."""
-    problem = exact_problem(seed, n, n_classes=n_classes, narrow=narrow)
+    problem = exact_problem(seed, n, n_classes=n_classes, pair=pair)
     rng = np.random.default_rng(seed)
     bins = np.minimum(rng.geometric(0.5, size=(n, 1)) - 1, n_categories - 1)
     bins = np.where(rng.random((n, 1)) < missing, n_categories, bins)
     table = table_of(bins, [n_categories], [True])
-    return Problem(table, problem.gradient, problem.curvature)
+    return Problem(table, problem.gradient, problem.curvature, is_pair=pair)
 
 
 @given(seeds, st.integers(2, 60), st.sampled_from([0, 0.2]))
@@ -171,7 +171,7 @@ def test_of_one_gradient_the_best_set_of_categories_is_the_best_of_all(seed, n, 
 def test_categories_whose_gradients_lie_on_a_line_are_split_as_those_of_one(seed, n, missing):
     of_one = of_categories_with_rows(category_problem(seed, n, 6, missing=missing))
     line = np.random.default_rng(seed).integers(-4, 5, size=15)
-    problem = Problem(of_one.table, of_one.gradient * line, of_one.curvature)
+    problem = Problem(of_one.table, of_one.gradient * line, of_one.curvature.repeat(15, axis=1))
     check_gain_of_categories(problem, 0.0)
 
 

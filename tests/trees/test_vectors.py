@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from structent.trees import histogram, sketch, splits, vectors
+from structent.trees import boosting, forest, histogram, sketch, splits, vectors
+
+USERS = [boosting, forest, histogram, sketch, splits]
 
 
-@pytest.mark.parametrize("module", [histogram, sketch, splits], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", USERS, ids=lambda module: module.__name__)
 def test_the_digest_that_renews_the_cache_is_that_of_the_file(module):
     digest = hashlib.sha256(Path(vectors.__file__).read_bytes()).hexdigest()[:16]
     assert digest == module.DIGEST_OF_VECTORS

@@ -143,15 +143,17 @@ class Bins:
         """Return the bin of each value, (n, columns)."""
         features = np.ascontiguousarray(features, dtype=np.float32)
         binned = np.empty(features.shape, dtype=np.uint8)
-        sizes = [len(edges) for edges in self.edges]
+        # Beyond the last edge nothing is above an edge, and every search takes as many steps.
+        edges = np.full((self.n_columns, MOST_BINS + 1), np.inf, dtype=np.float32)
+        for j, of_column in enumerate(self.edges):
+            edges[j, : len(of_column)] = of_column
         n_categories = [len(of_category) for of_category in self.bin_of_category]
         in_parts(
             _write_bins,
             len(features),
             n_threads,
             features,
-            np.concatenate([*self.edges, np.empty(0, np.float32)]),
-            np.cumsum([0, *sizes]),
+            edges,
             np.concatenate([*self.bin_of_category, np.empty(0, np.uint8)]),
             np.cumsum([0, *n_categories]),
             self.n_bins,
@@ -194,15 +196,14 @@ def _bins_of_categories(codes: Table, max_bins: int) -> BinTable:
 
 
 @kernel
-def _write_bins(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
-    first: int, last: int, features: Any, edges: Any, first_edge: Any, bin_of_category: Any,
-    first_category: Any, n_bins: Any, binned: Any,
+def _write_bins(
+    first: int, last: int, features: Any, edges: Any, bin_of_category: Any, first_category: Any,
+    n_bins: Any, binned: Any,
 ) -> None:  # fmt: skip
     """Write the bins of the rows first to last - 1."""
     for i in range(first, last):
         for j in range(features.shape[1]):
             x = features[i, j]
-            low, high = first_edge[j], first_edge[j + 1]
             begin, end = first_category[j], first_category[j + 1]
             if end > begin:
                 code = np.int64(x) if 0 <= x < end - begin else np.int64(-1)  # NaN is not
@@ -211,11 +212,8 @@ def _write_bins(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
             if x != x:  # NaN  # noqa: PLR0124
                 binned[i, j] = n_bins[j]
                 continue
-            start = low
-            while low < high:
-                middle = (low + high) // 2
-                if edges[middle] < x:
-                    low = middle + 1
-                else:
-                    high = middle
-            binned[i, j] = low - start
+            below, step = 0, (MOST_BINS + 1) // 2
+            while step > 0:
+                below += step * (edges[j, below + step - 1] < x)
+                step //= 2
+            binned[i, j] = below

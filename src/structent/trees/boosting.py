@@ -19,6 +19,9 @@ from structent.kernels.layout import Layout
 from structent.trees import sketch
 from structent.trees.forest import Forest
 from structent.trees.growing import BinnedTable, Limits, Nodes, Room, RowArray, grow_tree
+from structent.trees.vectors import add_numbers
+
+DIGEST_OF_VECTORS = "0800ad8697873364"  # Numba's cache does not see edits there
 
 Margins: TypeAlias = NDArray[np.float32]
 
@@ -209,10 +212,11 @@ class Booster:
         )  # fmt: skip
         seen, others = _sampled_rows(len(self._rows.labels), how.subsample, rng)
         table, columns = _sampled_columns(self._rows.table, how.colsample, rng)
-        self._write_statistics(blocks, rng)
+        is_signed = how.split_search != "sketch" and blocks is None and not self._hessian.size
+        self._write_statistics(blocks, rng, is_signed=is_signed)
         nodes = grow_tree(
             table, self._statistics, seen, self._limits, self._room, self._margins.shape[1],
-            how.n_threads,
+            how.n_threads, is_signed=is_signed,
         )  # fmt: skip
         with np.errstate(over="ignore"):
             gain = np.ldexp(nodes.gain.astype(np.float64), -self._exponent)
@@ -226,10 +230,14 @@ class Booster:
         self.trees.append(tree)
         return tree
 
-    def _write_statistics(self, blocks: IntArray | None, rng: np.random.Generator) -> None:
+    def _write_statistics(
+        self, blocks: IntArray | None, rng: np.random.Generator, *, is_signed: bool
+    ) -> None:
         n_rows, n_classes = self._gradient.shape
         if self._how.split_search == "sketch":
-            shape = sketch.narrow_shape(n_rows)
+            shape = sketch.pair_shape(n_rows)
+        elif is_signed:
+            shape = sketch.signed_shape(n_rows, n_classes)
         else:
             shape = sketch.wide_shape(n_rows, n_classes if blocks is None else blocks.max() + 1)
         if self._statistics.shape != shape:
@@ -237,7 +245,7 @@ class Booster:
         given = (self._gradient, self._hessian)
         written = (self._statistics, self._how.n_threads)
         if self._how.split_search == "sketch":
-            sketch.write_projection(*given, sketch.random_projection(n_classes, rng), *written)
+            sketch.write_direction(*given, sketch.random_direction(n_classes, rng), *written)
         elif blocks is not None:
             sketch.write_blocks(*given, blocks, *written)
         else:
@@ -259,7 +267,10 @@ class Booster:
         # Rows without weight have neither gradient nor curvature.
         steps = np.divide(-gradient, curvature, out=np.zeros_like(gradient), where=curvature > 0)
         values: NDArray[np.float32] = (how.learning_rate * steps).astype(np.float32)
-        in_parts(_add_to_rows, n_blocks, n_threads, self._leaf_of, values, self._margins)
+        in_parts(
+            _add_to_rows, n_blocks, n_threads, self._leaf_of, values.reshape(-1), n_classes,
+            self._margins.reshape(-1),
+        )  # fmt: skip
         return values
 
 
@@ -350,10 +361,11 @@ def _sum_gradients(
 
 
 @kernel
-def _add_to_rows(first: int, last: int, leaf_of: Any, values: Any, margins: Any) -> None:
+def _add_to_rows(
+    first: int, last: int, leaf_of: Any, values: Any, n_classes: int, margins: Any
+) -> None:
     """Add the values of their leaf to the logits of the rows in blocks first to last - 1."""
     for row in range(first * _BLOCK, min(last * _BLOCK, leaf_of.size)):
         if leaf_of[row] >= 0:
-            value, of_row = values[leaf_of[row]], margins[row]
-            for c in range(value.size):
-                of_row[c] += value[c]
+            leaf = np.int64(leaf_of[row])
+            add_numbers(values, leaf * n_classes, n_classes, margins, row * n_classes)

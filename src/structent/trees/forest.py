@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,13 @@ from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
 from structent.trees.bins import BinTable
 from structent.trees.growing import Nodes
+from structent.trees.vectors import add_numbers
 
-_TILE = 64  # rows whose logits stay in the nearest cache over all trees
+DIGEST_OF_VECTORS = "0800ad8697873364"  # Numba's cache does not see edits there
+
+_TILE = 512  # rows that walk through a tree side by side, and whose logits stay in the cache
 _LEAST_ROWS = 1024  # for a thread
+_U = np.uint64
 _DTYPES = {
     "first_node": "<i8", "column": "<i4", "child": "<i4", "goes_left": "<u8", "gain": "<f4",
     "values": "<f4",
@@ -96,10 +101,24 @@ class Forest:
     def add_to(self, margins: NDArray[np.float32], bins: BinTable, n_threads: int = 1) -> None:
         """Add the values of all trees to the logits of each row, (n, classes)."""
         in_parts(
-            _add_values, len(bins), n_threads, self.first_node, self.column, self.child,
-            self.goes_left.reshape(-1), self.values.reshape(-1), bins.reshape(-1), bins.shape[1],
-            margins.shape[1], margins.reshape(-1), least=_LEAST_ROWS,
+            _add_values, len(bins), n_threads, self.first_node, *self._steps, self.child,
+            self.values.reshape(-1), bins.reshape(-1), bins.shape[1], margins.shape[1],
+            margins.reshape(-1), least=_LEAST_ROWS,
         )  # fmt: skip
+
+    @cached_property
+    def _steps(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64], IndexArray]:
+        """How a row walks through the trees: steps, which bins go right, and depths.
+
+        The step of a node is the column to look at and, from the 32nd bit on, the left child; 0 is
+        added for bins that go left, and 1 for those that go right. Leaves step on the spot, which
+        is quicker than to ask whether a row has arrived.
+        """
+        step = np.empty(len(self.column), np.uint64)
+        goes_right = ~self.goes_left
+        depth = np.zeros(self.n_trees, np.int64)
+        _write_steps(self.first_node, self.column, self.child, step, goes_right, depth)
+        return step, goes_right.reshape(-1), depth
 
     def gains(self, n_columns: int) -> FloatArray:
         """Return how much all splits of each column gained, (columns,)."""
@@ -187,30 +206,47 @@ def _damaged(why: str) -> StructentError:
 
 
 @kernel
+def _write_steps(
+    first_node: Any, column: Any, child: Any, step: Any, goes_right: Any, depth: Any
+) -> None:
+    above = np.zeros(column.size, np.int64)  # splits above each node
+    for tree in range(first_node.size - 1):
+        for node in range(first_node[tree], first_node[tree + 1]):
+            if column[node] < 0:
+                step[node] = _U(node) << _U(32)
+                goes_right[node] = _U(0)
+                depth[tree] = max(depth[tree], above[node])
+                continue
+            left = first_node[tree] + np.int64(child[node])
+            step[node] = (_U(left) << _U(32)) | _U(column[node])
+            above[left] = above[left + 1] = above[node] + 1
+
+
+@kernel
 def _add_values(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
-    first: int, last: int, first_node: Any, column: Any, child: Any, goes_left: Any, values: Any,
-    bins: Any, n_columns: int, n_classes: int, margins: Any,
+    first: int, last: int, first_node: Any, step: Any, goes_right: Any, depth: Any, child: Any,
+    values: Any, bins: Any, n_columns: int, n_classes: int, margins: Any,
 ) -> None:  # fmt: skip
     """Add the values of all trees to the logits of the rows first to last - 1."""
+    nodes = np.empty(_TILE, np.uint64)
     for tile in range(first, last, _TILE):
+        n_rows = min(_TILE, last - tile)
         for tree in range(first_node.size - 1):
-            for i in range(tile, min(tile + _TILE, last)):
-                leaf = _leaf_of(first_node[tree], column, child, goes_left, bins, i * n_columns)
-                _add(values, leaf * n_classes, margins, i * n_classes, n_classes)
+            nodes[:n_rows] = _U(first_node[tree])
+            # All rows take one step after the other: the steps of one row wait for each other.
+            for _ in range(depth[tree]):
+                _take_step(step, goes_right, bins, tile * n_columns, n_columns, n_rows, nodes)
+            for r in range(n_rows):
+                of_leaf = np.int64(child[nodes[r]]) * n_classes
+                add_numbers(values, of_leaf, n_classes, margins, (tile + r) * n_classes)
 
 
 @inlined
-def _leaf_of(root: int, column: Any, child: Any, goes_left: Any, bins: Any, at: int) -> Any:
-    node = root
-    while column[node] >= 0:
-        b = np.uint64(bins[at + column[node]])
-        bits = goes_left[4 * node + np.int64(b >> np.uint64(6))]
-        is_left = (bits >> (b & np.uint64(63))) & np.uint64(1)
-        node = root + child[node] + np.int64(np.uint64(1) - is_left)
-    return np.int64(child[node])
-
-
-@inlined
-def _add(values: Any, at: int, margins: Any, to: int, n: int) -> None:
-    for c in range(n):
-        margins[to + c] += values[at + c]
+def _take_step(
+    step: Any, goes_right: Any, bins: Any, at: int, n_columns: int, n_rows: int, nodes: Any
+) -> None:
+    for r in range(n_rows):
+        node = nodes[r]
+        b = _U(bins[_U(at + r * n_columns) + (step[node] & _U(0xFFFFFFFF))])
+        bits = goes_right[(node << _U(2)) | (b >> _U(6))]
+        nodes[r] = (step[node] >> _U(32)) + ((bits >> (b & _U(63))) & _U(1))

@@ -14,7 +14,7 @@ from structent._typing import IndexArray
 from structent.trees.bins import BinTable
 from structent.trees.histogram import fill_histograms
 from structent.trees.splits import search_splits
-from structent.trees.vectors import LANES
+from structent.trees.vectors import LANES, PAIR
 
 RowArray: TypeAlias = NDArray[np.int32]
 Statistics: TypeAlias = NDArray[np.float32]
@@ -159,6 +159,8 @@ def grow_tree(
     room: Room,
     n_classes: int,
     n_threads: int = 1,
+    *,
+    is_signed: bool = False,
 ) -> Nodes:
     """Return the nodes of a tree; rows are put in the order of its leaves.
 
@@ -178,9 +180,14 @@ def grow_tree(
         How many classes the statistics are about.
     n_threads
         How many threads to use; the tree does not depend on it.
+    is_signed
+        Whether the statistics are gradients only, with their magnitudes for curvatures.
     """
     most = min(2 ** min(limits.max_depth, 24), len(rows), limits.max_leaves or len(rows))
-    growth = _Growth(table, statistics, rows, limits, room, n_threads, max(most, 1), n_classes)
+    growth = _Growth(
+        table, statistics, rows, limits, room, n_threads, max(most, 1), n_classes,
+        is_signed=is_signed,
+    )  # fmt: skip
     growth.begin()
     while True:
         chosen = growth.best_next() if limits.max_leaves else growth.level_next()
@@ -192,15 +199,16 @@ def grow_tree(
 class _Growth:
     """A tree that is being grown."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what grow_tree is given
         self, table: BinnedTable, statistics: Statistics, rows: RowArray, limits: Limits,
-        room: Room, n_threads: int, most_leaves: int, n_classes: int,
+        room: Room, n_threads: int, most_leaves: int, n_classes: int, *, is_signed: bool,
     ) -> None:  # fmt: skip
         self.table, self.statistics, self.rows = table, statistics, rows
         self.limits, self.n_threads, self.most_leaves = limits, n_threads, most_leaves
         self.nodes, self.n_nodes = Nodes.room_for(2 * most_leaves - 1), 1
-        n_chunks, _, n_lanes = statistics.shape
-        size = int(n_chunks * table.first_cell[-1] * n_lanes)
+        n_chunks, _, n_row_lanes = statistics.shape
+        self.n_lanes = 2 * LANES if is_signed else n_row_lanes
+        size = int(n_chunks * table.first_cell[-1] * self.n_lanes)
         # Every split whose children are searched takes one more.
         n_slots = most_leaves
         if limits.max_leaves is None:
@@ -215,7 +223,7 @@ class _Growth:
         self.borders = np.zeros((self.n_slots, n_columns), np.int64)
         self.goes_left = np.zeros((self.n_slots, int(table.first_cell[-1])), np.bool_)
         self.n_used = 1
-        self.share = 1.0 if n_lanes == LANES else 1.0 / n_classes
+        self.share = 1.0 if self.n_lanes == PAIR else 1.0 / n_classes
 
     def begin(self) -> None:
         """Search the split of the root."""
@@ -269,19 +277,19 @@ class _Growth:
         if not len(fresh):
             return
         table, nodes, limits = self.table, self.nodes, self.limits
-        n_chunks, n_rows, n_lanes = self.statistics.shape
+        n_chunks, n_rows, n_row_lanes = self.statistics.shape
         n_columns = table.bins.shape[1]
         n_counted = int((work[:, 1] - work[:, 0]).sum())
         in_parts(
             fill_histograms, n_columns, self._threads_for(n_counted * n_columns * n_chunks), work,
             self.rows, table.bins.reshape(-1), n_columns, self.statistics.reshape(-1), n_rows,
-            n_lanes, table.first_cell, self.histograms,
+            n_row_lanes, self.n_lanes, table.first_cell, self.histograms,
         )  # fmt: skip
         slots = nodes.slot[fresh]
         in_parts(
             search_splits, n_columns,
             self._threads_for(len(fresh) * int(table.first_cell[-1]) * n_chunks), slots,
-            self.histograms, n_chunks, n_lanes, self.share, table.first_cell,
+            self.histograms, n_chunks, self.n_lanes, self.share, table.first_cell,
             table.is_categorical, table.has_missing, limits.reg_lambda, limits.min_child_weight,
             self.gains, self.borders, self.goes_left,
         )  # fmt: skip

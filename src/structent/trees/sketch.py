@@ -1,4 +1,4 @@
-"""What splits are searched on: the whole gradient, its sums over blocks, or a random projection.
+"""What splits are searched on: the whole gradient, its sums over blocks, or one direction.
 
 The values of leaves always come from the whole gradient: only where to split is decided by less.
 """
@@ -10,12 +10,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from structent._compiled import inlined, kernel, summing
+from structent._compiled import kernel
 from structent._threads import in_parts
 from structent._typing import IntArray
-from structent.trees.vectors import LANES, ROWS_AT_ONCE, project_rows
+from structent.trees.vectors import LANES, PAIR, product, product_of_magnitudes
 
-DIGEST_OF_VECTORS = "a47a0b2ac004f2a7"  # Numba's cache does not see edits there
+DIGEST_OF_VECTORS = "0800ad8697873364"  # Numba's cache does not see edits there
 
 Floats: TypeAlias = NDArray[np.float32]
 
@@ -27,13 +27,21 @@ def wide_shape(n_rows: int, n_gradients: int) -> tuple[int, int, int]:
     return -(-int(n_gradients) // LANES), n_rows, 2 * LANES
 
 
-def narrow_shape(n_rows: int) -> tuple[int, int, int]:
-    """Return the shape of statistics that share one curvature."""
-    return 1, n_rows, LANES
+def signed_shape(n_rows: int, n_gradients: int) -> tuple[int, int, int]:
+    """Return the shape of statistics whose curvature is the magnitude of the gradient."""
+    return -(-int(n_gradients) // LANES), n_rows, LANES
+
+
+def pair_shape(n_rows: int) -> tuple[int, int, int]:
+    """Return the shape of statistics along one direction."""
+    return 1, n_rows, PAIR
 
 
 def write_full(gradient: Floats, hessian: Floats, statistics: Floats, n_threads: int) -> None:
-    """Write gradient and curvature of each class, 16 classes a chunk."""
+    """Write gradient and curvature of each class, 16 classes a chunk.
+
+    Without a hessian the curvature is the magnitude of the gradient, which alone is written.
+    """
     in_parts(_write_full, len(gradient), n_threads, gradient, hessian, statistics,
              least=_LEAST_ROWS)  # fmt: skip
 
@@ -50,33 +58,30 @@ def write_blocks(
              least=_LEAST_ROWS)  # fmt: skip
 
 
-def write_projection(
+def write_direction(
     gradient: Floats,
     hessian: Floats,
-    projection: Floats,
+    direction: Floats,
     statistics: Floats,
     n_threads: int,
 ) -> None:
-    """Write the projection of each gradient, and the mean curvature."""
+    """Write gradient and curvature along a direction."""
     in_parts(
-        _write_projection, len(gradient), n_threads, gradient.reshape(-1), hessian.reshape(-1),
-        projection.reshape(-1), statistics.reshape(-1), least=_LEAST_ROWS,
+        _write_direction, len(gradient), n_threads, gradient.reshape(-1), hessian.reshape(-1),
+        direction, direction * direction, statistics.reshape(-1), least=_LEAST_ROWS,
     )  # fmt: skip
 
 
-def random_projection(n_classes: int, rng: np.random.Generator) -> Floats:
-    """Return 15 directions among gradients, which sum to 0 over the classes, (classes, 16).
+def random_direction(n_classes: int, rng: np.random.Generator) -> Floats:
+    """Return a direction of length 1 among gradients, which sum to 0 over the classes.
 
-    A basis of all such gradients where there are at most 16 classes, so that lengths are kept; else
-    random orthogonal directions, scaled so that lengths are kept on average. The last column is 0.
+    A single class has none: its direction is 0.
     """
-    n_directions = max(1, min(n_classes - 1, LANES - 1))
-    drawn = rng.normal(size=(n_classes, n_directions))
-    drawn -= drawn.mean(axis=0)
-    basis, _ = np.linalg.qr(drawn)
-    projection = np.zeros((n_classes, LANES), np.float32)
-    projection[:, :n_directions] = basis * np.sqrt((n_classes - 1) / n_directions)
-    return projection
+    drawn = rng.normal(size=n_classes)
+    drawn -= drawn.mean()
+    length = np.linalg.norm(drawn)
+    direction: Floats = (drawn / (length if length > 0 else 1.0)).astype(np.float32)
+    return direction
 
 
 @kernel
@@ -87,11 +92,14 @@ def _write_full(first: int, last: int, gradient: Any, hessian: Any, statistics: 
         n = min(LANES, n_classes - begin)
         for i in range(first, last):
             for c in range(n):
-                g = gradient[i, begin + c]
-                statistics[chunk, i, c] = g
-                statistics[chunk, i, LANES + c] = hessian[i, begin + c] if hessian.size else abs(g)
+                statistics[chunk, i, c] = gradient[i, begin + c]
             for c in range(n, LANES):
-                statistics[chunk, i, c] = statistics[chunk, i, LANES + c] = 0
+                statistics[chunk, i, c] = 0
+            if hessian.size:
+                for c in range(n):
+                    statistics[chunk, i, LANES + c] = hessian[i, begin + c]
+                for c in range(n, LANES):
+                    statistics[chunk, i, LANES + c] = 0
 
 
 @kernel
@@ -110,50 +118,15 @@ def _write_blocks(
 
 
 @kernel
-def _write_projection(
-    first: int, last: int, gradient: Any, hessian: Any, projection: Any, statistics: Any
-) -> None:
-    """Write the projections of the rows first to last - 1, and their mean curvatures."""
-    n_classes = projection.size // LANES
-    if last - first < ROWS_AT_ONCE:
-        few = np.zeros(ROWS_AT_ONCE * n_classes, np.float32)
-        few[: (last - first) * n_classes] = gradient[first * n_classes : last * n_classes]
-        projected = np.empty(ROWS_AT_ONCE * LANES, np.float32)
-        project_rows(few, 0, n_classes, projection, projected, 0)
-        statistics[first * LANES : last * LANES] = projected[: (last - first) * LANES]
-        _write_mean_curvatures(first, last, gradient, hessian, n_classes, statistics)
-        return
-    for i in range(first, last, ROWS_AT_ONCE):
-        row = min(i, last - ROWS_AT_ONCE)  # the last ones may be done twice
-        project_rows(gradient, row * n_classes, n_classes, projection, statistics, row * LANES)
-        # While the rows are in the nearest cache.
-        _write_mean_curvatures(row, row + ROWS_AT_ONCE, gradient, hessian, n_classes, statistics)
-
-
-@inlined
-def _write_mean_curvatures(
-    first: int, last: int, gradient: Any, hessian: Any, n_classes: int, statistics: Any
-) -> None:
-    share = np.float32(1 / n_classes)
+def _write_direction(
+    first: int, last: int, gradient: Any, hessian: Any, direction: Any, squares: Any,
+    statistics: Any,
+) -> None:  # fmt: skip
+    n_classes = direction.size
     for row in range(first, last):
+        at = row * n_classes
+        statistics[PAIR * row] = product(gradient, at, n_classes, direction)
         if hessian.size:
-            total = _sum(hessian, row * n_classes, n_classes)
+            statistics[PAIR * row + 1] = product(hessian, at, n_classes, squares)
         else:
-            total = _sum_of_magnitudes(gradient, row * n_classes, n_classes)
-        statistics[row * LANES + LANES - 1] = total * share
-
-
-@summing
-def _sum(x: Any, at: int, n: int) -> Any:
-    total = np.float32(0)
-    for j in range(n):
-        total += x[at + j]
-    return total
-
-
-@summing
-def _sum_of_magnitudes(x: Any, at: int, n: int) -> Any:
-    total = np.float32(0)
-    for j in range(n):
-        total += abs(x[at + j])
-    return total
+            statistics[PAIR * row + 1] = product_of_magnitudes(gradient, at, n_classes, squares)

@@ -5,8 +5,8 @@ With G the sum of the gradient of a child's rows and H that of their curvature, 
     sum_c  G_left,c^2 / (H_left,c + lambda)  +  G_right,c^2 / (H_right,c + lambda)
 
 over what the same sum is without it. The statistics of a row are either wide, gradient and
-curvature of 16 classes (in as many chunks as needed), or narrow: 15 projections of the gradient,
-which share the one curvature that stands last.
+curvature of 16 classes (in as many chunks as needed), or a pair: gradient and curvature along one
+direction among the classes.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 
 from structent._compiled import inlined, kernel
-from structent.trees.vectors import LANES, add_wide_border_scores, score_narrow_borders
+from structent.trees.vectors import LANES, PAIR, add_border_scores
 
-DIGEST_OF_VECTORS = "a47a0b2ac004f2a7"  # Numba's cache does not see edits there
+DIGEST_OF_VECTORS = "0800ad8697873364"  # Numba's cache does not see edits there
 
 _MOST_CELLS = 256
 _POWER_STEPS = 8  # of the power method: an order of categories needs no exact direction
 _LEAST_GAIN = 1e-6  # of a node's own score: less is rounding
+_U = np.uint64
 _LEAST_LAMBDA = 1e-7  # of a node's curvature: where nothing else is added, nothing is divided by 0
 
 
@@ -105,10 +106,8 @@ def _sum_first_column(
 def _score_of(totals: Any, n_lanes: int, lam: Any) -> Any:
     """Return the score of rows that stay together; rounding may leave a curvature below 0."""
     score, zero = np.float32(0), np.float32(0)
-    if n_lanes == LANES:
-        for lane in range(LANES - 1):
-            score += totals[lane] * totals[lane]
-        return score / (max(totals[LANES - 1], zero) + lam)
+    if n_lanes == PAIR:
+        return totals[0] * totals[0] / (max(totals[1], zero) + lam)
     for chunk in range(totals.size // n_lanes):
         at = chunk * n_lanes
         for lane in range(LANES):
@@ -126,23 +125,40 @@ def _score_borders(  # noqa: PLR0913, PLR0917  plain arrays, not an object of th
 
     The missing values, in the bin ``missing``, go left, unless it is -1.
     """
-    if n_lanes == LANES:
+    if n_lanes == PAIR:
         begin = at + cell * n_lanes
         start = begin + missing * n_lanes if missing >= 0 else -1
-        score_narrow_borders(histograms, begin, n, start, totals, 0, lam, scores)
+        _score_pairs(histograms, begin, n, start, totals, lam, scores)
     else:
         for b in range(n):
             scores[b] = 0
         for chunk in range(n_chunks):
             begin = at + (chunk * n_cells + cell) * n_lanes
             start = begin + missing * n_lanes if missing >= 0 else -1
-            add_wide_border_scores(
-                histograms, begin, n, start, totals, chunk * n_lanes, lam, scores
-            )
+            add_border_scores(histograms, begin, n, start, totals, chunk * n_lanes, lam, scores)
     if least > 0:
         _refuse_light(
             histograms, at, cell, n, missing, n_chunks, n_cells, n_lanes, totals, least, scores
         )
+
+
+@inlined
+def _score_pairs(
+    histograms: Any, begin: int, n: int, start: int, totals: Any, lam: Any, scores: Any
+) -> None:
+    """Write the score of the border after each of n pairs; the sum begins with that at start."""
+    zero, place = np.float32(0), _U(begin)
+    left_g = histograms[start] if start >= 0 else zero
+    left_h = histograms[start + 1] if start >= 0 else zero
+    for b in range(_U(n)):
+        left_g += histograms[place + _U(PAIR) * b]
+        left_h += histograms[place + _U(PAIR) * b + _U(1)]
+        right_g = totals[0] - left_g
+        of_left = max(left_h, zero) + lam
+        of_right = max(totals[1] - left_h, zero) + lam
+        # One division for both: a/b + c/d = (a d + c b) / (b d).
+        above = left_g * left_g * of_right + right_g * right_g * of_left
+        scores[b] = above / (of_left * of_right)
 
 
 @inlined
@@ -164,9 +180,9 @@ def _refuse_light(  # noqa: PLR0913, PLR0917  plain arrays, not an object of the
 
 @inlined
 def _curvature(statistics: Any, at: int, n_chunks: int, step: int, n_lanes: int) -> Any:
-    """Return the sum of all curvatures, of which the narrow statistics have only one."""
-    if n_lanes == LANES:
-        return statistics[at + LANES - 1]
+    """Return the sum of all curvatures, of which a pair has only one."""
+    if n_lanes == PAIR:
+        return statistics[at + 1]
     total = np.float32(0)
     for chunk in range(n_chunks):
         for lane in range(LANES, 2 * LANES):
@@ -189,8 +205,6 @@ def _search_categories(  # noqa: PLR0913, PLR0917  plain arrays, not an object o
     is_there = h.sum(axis=1) > np.float32(_LEAST_GAIN) * total_h.sum()
     order = _order_of_categories(g[:n_bins], h[:n_bins], total_g / (total_h + lam), lam)
     best, n_left, missing_left = alone * np.float32(1 + _LEAST_GAIN), 0, False
-    # Narrow statistics repeat their one curvature for every gradient.
-    repeated = np.float32(total_g.size if n_lanes == LANES else 1)
     for with_missing in range(2 if is_there[n_bins] else 1):
         left_g = g[n_bins].copy() if with_missing else np.zeros_like(total_g)
         left_h = h[n_bins].copy() if with_missing else np.zeros_like(total_h)
@@ -202,7 +216,7 @@ def _search_categories(  # noqa: PLR0913, PLR0917  plain arrays, not an object o
             left_h += h[b]
             # Rounding may leave less than nothing on the right.
             right_g, right_h = total_g - left_g, np.maximum(total_h - left_h, np.float32(0))
-            if left_h.sum() < least * repeated or right_h.sum() < least * repeated:
+            if left_h.sum() < least or right_h.sum() < least:
                 continue
             score = (left_g * left_g / (left_h + lam) + right_g * right_g / (right_h + lam)).sum()
             if score > best:
@@ -221,15 +235,17 @@ def _cells_of_column(
     histograms: Any, at: int, cell: int, n: int, n_chunks: int, n_cells: int, n_lanes: int
 ) -> Any:
     """Return gradient and curvature of the bins of a column, (bins, gradients) each."""
-    n_gradients = LANES - 1 if n_lanes == LANES else n_chunks * LANES
+    n_together = n_lanes // 2  # gradients in a chunk, and as many curvatures behind them
+    n_gradients = n_chunks * n_together
     g, h = np.empty((n, n_gradients), np.float32), np.empty((n, n_gradients), np.float32)
     for b in range(n):
         for chunk in range(n_chunks):
             place = at + (chunk * n_cells + cell + b) * n_lanes
-            for lane in range(min(LANES, n_gradients)):
-                g[b, chunk * LANES + lane] = histograms[place + lane]
-                of = LANES - 1 if n_lanes == LANES else LANES + lane
-                h[b, chunk * LANES + lane] = max(histograms[place + of], np.float32(0))
+            for lane in range(n_together):
+                g[b, chunk * n_together + lane] = histograms[place + lane]
+                h[b, chunk * n_together + lane] = max(
+                    histograms[place + n_together + lane], np.float32(0)
+                )
     return g, h
 
 

@@ -1,4 +1,4 @@
-"""Operations on eight numbers at a time, which Numba does not find by itself.
+"""Operations on several numbers at a time, which Numba does not find by itself.
 
 Numba cannot know that two arrays do not overlap, so it does not make vectors of short loops that
 read one and write the other. These functions are written in LLVM's own terms instead. Compiled
@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 
 LANES = 16  # numbers that are always treated together
 PER_VECTOR = 8  # float32 numbers in 256 bits
-ROWS_AT_ONCE = 4
+PAIR = 2  # a gradient and a curvature, where one direction stands for all classes
 
 _FLOAT, _INT32, _INT64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 _BYTES = ir.IntType(8).as_pointer()
@@ -46,20 +46,34 @@ def prefetch(_context: Any, array: Any, at: Any) -> Any:
     return types.void(array, at), _on_data(build)
 
 
-def _row_adder(n_vectors: int) -> Any:
+def _add_to_cells(  # noqa: PLR0913  what a row needs
+    builder: Any, row: list[Any], n_vectors: int, bins: Any, first_cell: Any, first: Any,
+    last: Any, cells: Any, *, one_more: tuple[Any, Any] | None = None,
+) -> None:  # fmt: skip
+    """Add the vectors of a row to the first ones of its cell, of n_vectors, in every column.
+
+    ``one_more`` is the place of one number in the cell, and what is added to it.
+    """
+    with _cgutils.for_range_slice(builder, first, last, _INT64(1), intp=_INT64) as (j, _):
+        bin_of_row = builder.zext(builder.load(builder.gep(bins, [j])), _INT64)
+        cell = builder.add(builder.load(builder.gep(first_cell, [j])), bin_of_row)
+        vector = row[0].type
+        to = builder.gep(cells, [builder.mul(cell, _INT64(n_vectors * vector.count))])
+        before = _load(builder, to, len(row), vector)
+        _store(builder, [builder.fadd(*pair) for pair in zip(before, row, strict=True)], to)
+        if one_more:
+            place, number = builder.gep(to, [one_more[0]]), one_more[1]
+            builder.store(builder.fadd(builder.load(place), number), place)
+
+
+def _row_adder(n_vectors: int, add: Callable[..., None], vector: Any = _VECTOR) -> Any:
     def build(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
         builder: Any, numbers: Any, at: Any, bins: Any, bins_at: Any, first_cell: Any,
         first: Any, last: Any, cells: Any, cells_at: Any,
     ) -> None:  # fmt: skip
-        row = _load(builder, builder.gep(numbers, [at]), n_vectors)
-        bins = builder.gep(bins, [bins_at])
-        cells = builder.gep(cells, [cells_at])
-        with _cgutils.for_range_slice(builder, first, last, _INT64(1), intp=_INT64) as (j, _):
-            bin_of_row = builder.zext(builder.load(builder.gep(bins, [j])), _INT64)
-            cell = builder.add(builder.load(builder.gep(first_cell, [j])), bin_of_row)
-            to = builder.gep(cells, [builder.mul(cell, _INT64(n_vectors * PER_VECTOR))])
-            before = _load(builder, to, n_vectors)
-            _store(builder, [builder.fadd(*pair) for pair in zip(before, row, strict=True)], to)
+        row = _load(builder, builder.gep(numbers, [at]), n_vectors, vector)
+        bins, cells = builder.gep(bins, [bins_at]), builder.gep(cells, [cells_at])
+        add(builder, row, bins, first_cell, first, last, cells)
 
     @_function
     def add_row(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
@@ -72,18 +86,66 @@ def _row_adder(n_vectors: int) -> Any:
     return add_row
 
 
-add_narrow_row: Any = _row_adder(LANES // PER_VECTOR)
-add_wide_row: Any = _row_adder(2 * LANES // PER_VECTOR)
+def _add_as_it_is(builder: Any, row: list[Any], *to: Any) -> None:
+    _add_to_cells(builder, row, len(row), *to)
+
+
+def _add_signed(builder: Any, row: list[Any], *to: Any) -> None:
+    """Add gradients, and behind them what is negative of them.
+
+    Of all classes the plain loss has one negative gradient for each row, that of its label: then a
+    single number is added to the second half of the cell, or none.
+    """
+    n_vectors, mask_type = 2 * len(row), ir.IntType(LANES)
+    is_negative = [builder.fcmp_ordered("<", vector, _ZERO) for vector in row]
+    parts = [
+        builder.select(negative, builder.fsub(_ZERO, vector), _ZERO)
+        for negative, vector in zip(is_negative, row, strict=True)
+    ]
+    low, high = (
+        builder.zext(builder.bitcast(negative, ir.IntType(PER_VECTOR)), mask_type)
+        for negative in is_negative
+    )
+    mask = builder.or_(low, builder.shl(high, mask_type(PER_VECTOR)))
+    without_first = builder.and_(mask, builder.sub(mask, mask_type(1)))
+    with builder.if_else(builder.icmp_unsigned("==", without_first, mask_type(0))) as (few, many):
+        with few, builder.if_else(builder.icmp_unsigned("==", mask, mask_type(0))) as (none, one):
+            with none:
+                _add_to_cells(builder, row, n_vectors, *to)
+            with one:
+                lane = builder.cttz(mask, ir.IntType(1)(0))
+                # The other negative parts are 0, so that their sum is the one.
+                number = _sum(builder, builder.fadd(*parts))
+                place = builder.add(builder.zext(lane, _INT64), _INT64(LANES))
+                _add_to_cells(builder, row, n_vectors, *to, one_more=(place, number))
+        with many:
+            _add_to_cells(builder, row + parts, n_vectors, *to)
+
+
+add_pair: Any = _row_adder(1, _add_as_it_is, ir.VectorType(_FLOAT, PAIR))
+add_wide_row: Any = _row_adder(2 * LANES // PER_VECTOR, _add_as_it_is)
+add_signed_row: Any = _row_adder(LANES // PER_VECTOR, _add_signed)
 """``add_row(numbers, at, bins, bins_at, first_cell, first, last, cells, cells_at)`` adds the
 numbers of a row, from ``at`` on, to its cell in each of the columns first to last - 1. They stay in
-registers over all columns."""
+registers over all columns. The signed one adds 16 gradients to a cell of 32 numbers, and what is
+negative of them to its second half."""
 
 
-def _border_scorer(n_vectors: int, store_score: Callable[..., None]) -> Any:
+@_function
+def add_border_scores(
+    _context: Any, cells: Any, begin: Any, n: Any, start: Any, totals: Any, totals_at: Any,
+    reg_lambda: Any, scores: Any,
+) -> Any:  # fmt: skip
+    """Sum n wide cells from the left, and add the score of the border after each to its own.
+
+    The sum begins with the cell at ``start``, if that is not negative.
+    """
+
     def build(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
         builder: Any, cells: Any, begin: Any, n: Any, start: Any, totals: Any, totals_at: Any,
         reg_lambda: Any, scores: Any,
     ) -> None:  # fmt: skip
+        n_vectors = 2 * LANES // PER_VECTOR
         total = _load(builder, builder.gep(totals, [totals_at]), n_vectors)
         left = [_cgutils.alloca_once(builder, _VECTOR) for _ in range(n_vectors)]
         for vector in left:
@@ -102,40 +164,19 @@ def _border_scorer(n_vectors: int, store_score: Callable[..., None]) -> Any:
             for vector, value in zip(left, here, strict=True):
                 builder.store(value, vector)
             rest = [builder.fsub(*pair) for pair in zip(total, here, strict=True)]
-            store_score(builder, here, rest, reg_lambda, builder.gep(scores, [loop.index]))
+            _add_score(builder, here, rest, reg_lambda, builder.gep(scores, [loop.index]))
 
-    @_function
-    def score_borders(
-        _context: Any, cells: Any, begin: Any, n: Any, start: Any, totals: Any, totals_at: Any,
-        reg_lambda: Any, scores: Any,
-    ) -> Any:  # fmt: skip
-        given = (cells, begin, n, start, totals, totals_at, reg_lambda, scores)
-        return types.void(*given), _on_data(build)
-
-    return score_borders
+    given = (cells, begin, n, start, totals, totals_at, reg_lambda, scores)
+    return types.void(*given), _on_data(build)
 
 
-def _store_narrow_score(builder: Any, here: Any, rest: Any, reg_lambda: Any, to: Any) -> None:
-    """Store |G_left|^2 / (H_left + lambda) + |G_right|^2 / (H_right + lambda)."""
-    sides = []
-    for low, high in (here, rest):
-        last = _INT32(PER_VECTOR - 1)
-        curvature = _at_least_zero(builder, builder.extract_element(high, last), _FLOAT(0.0))
-        gradient = builder.insert_element(high, _FLOAT(0.0), last)
-        squares = builder.fadd(builder.fmul(low, low), builder.fmul(gradient, gradient))
-        inverse = builder.fdiv(_FLOAT(1.0), builder.fadd(curvature, reg_lambda))
-        sides.append(builder.fmul(squares, _repeated(builder, inverse)))
-    builder.store(_sum(builder, builder.fadd(*sides)), to)
-
-
-def _add_wide_score(builder: Any, here: Any, rest: Any, reg_lambda: Any, to: Any) -> None:
+def _add_score(builder: Any, here: Any, rest: Any, reg_lambda: Any, to: Any) -> None:
     """Add the sum over 16 classes of G_left^2 / (H_left + lambda) + the same on the right."""
     reg_lambda, parts = _repeated(builder, reg_lambda), []
     for i in range(2):
         left, right = here[i], rest[i]
         of_left, of_right = (
-            builder.fadd(_at_least_zero(builder, side[2 + i], _ZERO), reg_lambda)
-            for side in (here, rest)
+            builder.fadd(_at_least_zero(builder, side[2 + i]), reg_lambda) for side in (here, rest)
         )
         # One division for both: a/b + c/d = (a d + c b) / (b d).
         above = builder.fadd(
@@ -146,50 +187,66 @@ def _add_wide_score(builder: Any, here: Any, rest: Any, reg_lambda: Any, to: Any
     builder.store(builder.fadd(builder.load(to), _sum(builder, builder.fadd(*parts))), to)
 
 
-score_narrow_borders: Any = _border_scorer(LANES // PER_VECTOR, _store_narrow_score)
-add_wide_border_scores: Any = _border_scorer(2 * LANES // PER_VECTOR, _add_wide_score)
-"""``score(cells, begin, n, start, totals, totals_at, reg_lambda, scores)`` sums n cells from the
-left, beginning with the cell at ``start`` if that is not negative, and scores the border after each
-of them; the narrow one writes its scores, the wide one adds them to what is there."""
+def _product(*, of_magnitudes: bool) -> Any:
+    def build(builder: Any, numbers: Any, at: Any, n: Any, factors: Any) -> Any:
+        numbers = builder.gep(numbers, [at])
+        total, rest = (_cgutils.alloca_once(builder, kind) for kind in (_VECTOR, _FLOAT))
+        builder.store(_ZERO, total)
+        builder.store(_FLOAT(0.0), rest)
+        whole, step = builder.and_(n, _INT64(-PER_VECTOR)), _INT64(PER_VECTOR)
+        with _cgutils.for_range_slice(builder, _INT64(0), whole, step, intp=_INT64) as (i, _):
+            (values,), (times,) = (
+                _load(builder, builder.gep(pointer, [i]), 1) for pointer in (numbers, factors)
+            )
+            add(builder, values, times, total)
+        with _cgutils.for_range_slice(builder, whole, n, _INT64(1), intp=_INT64) as (i, _):
+            value, times = (
+                builder.load(builder.gep(pointer, [i])) for pointer in (numbers, factors)
+            )
+            add(builder, value, times, rest)
+        return builder.fadd(_sum(builder, builder.load(total)), builder.load(rest))
+
+    def add(builder: Any, values: Any, times: Any, to: Any) -> None:
+        if of_magnitudes:
+            zero = ir.Constant(values.type, None)
+            is_negative = builder.fcmp_ordered("<", values, zero)
+            values = builder.select(is_negative, builder.fsub(zero, values), values)
+        builder.store(builder.fadd(builder.load(to), builder.fmul(values, times)), to)
+
+    @_function
+    def product(_context: Any, numbers: Any, at: Any, n: Any, factors: Any) -> Any:
+        return types.float32(numbers, at, n, factors), _on_data(build)
+
+    return product
+
+
+product: Any = _product(of_magnitudes=False)
+product_of_magnitudes: Any = _product(of_magnitudes=True)
+"""``product(numbers, at, n, factors)`` returns the sum of n numbers, from ``at`` on, times the
+factors."""
 
 
 @_function
-def project_rows(
-    _context: Any, numbers: Any, at: Any, n: Any, projection: Any, out: Any, out_at: Any
-) -> Any:
-    """Write, for ``ROWS_AT_ONCE`` rows, the sum of n numbers, each times a line of the projection.
+def add_numbers(_context: Any, numbers: Any, at: Any, n: Any, out: Any, out_at: Any) -> Any:
+    """Add n numbers, from ``at`` on, to those of another array from ``out_at`` on."""
 
-    A row's sums wait for each other, so that several rows take as long as one.
-    """
+    def build(builder: Any, numbers: Any, at: Any, n: Any, out: Any, out_at: Any) -> None:
+        numbers, out = builder.gep(numbers, [at]), builder.gep(out, [out_at])
+        whole = builder.and_(n, _INT64(-PER_VECTOR))
+        step = _INT64(PER_VECTOR)
+        with _cgutils.for_range_slice(builder, _INT64(0), whole, step, intp=_INT64) as (i, _):
+            (more,), to = _load(builder, builder.gep(numbers, [i]), 1), builder.gep(out, [i])
+            (before,) = _load(builder, to, 1)
+            _store(builder, [builder.fadd(before, more)], to)
+        with _cgutils.for_range_slice(builder, whole, n, _INT64(1), intp=_INT64) as (i, _):
+            to = builder.gep(out, [i])
+            more = builder.load(builder.gep(numbers, [i]))
+            builder.store(builder.fadd(builder.load(to), more), to)
 
-    def build(
-        builder: Any, numbers: Any, at: Any, n: Any, projection: Any, out: Any, out_at: Any
-    ) -> None:
-        n_vectors = LANES // PER_VECTOR
-        totals = [
-            [_cgutils.alloca_once(builder, _VECTOR) for _ in range(n_vectors)]
-            for _ in range(ROWS_AT_ONCE)
-        ]
-        for of_row in totals:
-            for total in of_row:
-                builder.store(_ZERO, total)
-        with _cgutils.for_range(builder, n, intp=_INT64) as loop:
-            line = builder.gep(projection, [builder.mul(loop.index, _INT64(LANES))])
-            values = _load(builder, line, n_vectors)
-            for row, of_row in enumerate(totals):
-                place = builder.add(at, builder.add(builder.mul(n, _INT64(row)), loop.index))
-                factor = _repeated(builder, builder.load(builder.gep(numbers, [place])))
-                for total, value in zip(of_row, values, strict=True):
-                    added = builder.fadd(builder.load(total), builder.fmul(factor, value))
-                    builder.store(added, total)
-        for row, of_row in enumerate(totals):
-            to = builder.gep(out, [builder.add(out_at, _INT64(row * LANES))])
-            _store(builder, [builder.load(total) for total in of_row], to)
-
-    return types.void(numbers, at, n, projection, out, out_at), _on_data(build)
+    return types.void(numbers, at, n, out, out_at), _on_data(build)
 
 
-def _on_data(build: Callable[..., None]) -> Any:
+def _on_data(build: Callable[..., Any]) -> Any:
     """Return what Numba calls to generate code, given what builds it on the data of arrays."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
@@ -199,24 +256,24 @@ def _on_data(build: Callable[..., None]) -> Any:
             else value
             for kind, value in zip(signature.args, given, strict=True)
         ]
-        build(builder, *data)
-        return context.get_dummy_value()
+        result = build(builder, *data)
+        return context.get_dummy_value() if result is None else result
 
     return generate
 
 
-def _at_least_zero(builder: Any, value: Any, zero: Any) -> Any:
+def _at_least_zero(builder: Any, value: Any) -> Any:
     """Return a curvature: of a bin without rows, rounding may have left one below 0."""
-    return builder.select(builder.fcmp_ordered(">", value, zero), value, zero)
+    return builder.select(builder.fcmp_ordered(">", value, _ZERO), value, _ZERO)
 
 
-def _load(builder: Any, pointer: Any, n_vectors: int) -> list[Any]:
-    vectors = builder.bitcast(pointer, _VECTOR.as_pointer())
+def _load(builder: Any, pointer: Any, n_vectors: int, vector: Any = _VECTOR) -> list[Any]:
+    vectors = builder.bitcast(pointer, vector.as_pointer())
     return [builder.load(builder.gep(vectors, [_INT32(v)]), align=4) for v in range(n_vectors)]
 
 
 def _store(builder: Any, values: list[Any], pointer: Any) -> None:
-    vectors = builder.bitcast(pointer, _VECTOR.as_pointer())
+    vectors = builder.bitcast(pointer, values[0].type.as_pointer())
     for v, value in enumerate(values):
         builder.store(value, builder.gep(vectors, [_INT32(v)]), align=4)
 

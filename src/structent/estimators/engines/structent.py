@@ -100,13 +100,18 @@ class StructentModel:
 
     def margins(self, features: FloatTable, n_threads: int) -> FloatArray:
         """Return the logits of each row, (n, classes)."""
-        total = np.zeros((len(features), len(self.start)))
-        for part in self.parts:
-            margins = np.tile(self.start.astype(np.float32), (len(features), 1))
-            part.forest.add_to(margins, part.bins.table(features, n_threads), n_threads)
+        first, *others = (self._margins_of(part, features, n_threads) for part in self.parts)
+        total: FloatArray = first.astype(np.float64)
+        for margins in others:
             total += margins
-        mean: FloatArray = total / len(self.parts)
-        return mean
+        if others:
+            total /= len(self.parts)
+        return total
+
+    def _margins_of(self, part: Part, features: FloatTable, n_threads: int) -> Any:
+        margins = np.tile(self.start.astype(np.float32), (len(features), 1))
+        part.forest.add_to(margins, part.bins.table(features, n_threads), n_threads)
+        return margins
 
     def gains(self, n_columns: int) -> FloatArray:
         """Return how much all splits of each column gained."""
