@@ -10,6 +10,8 @@ _TRAIN_NETWORKS = (
 _NEEDS = (
     *((name, f"src/structent/losses/**/{name}*") for name in _FRAMEWORKS),
     *((name, f"tests/losses/**/*{name}*") for name in _FRAMEWORKS),
+    *((name, f"src/structent/estimators/engines/{name}*") for name in _FRAMEWORKS),
+    *((name, f"tests/estimators/engines/*{name}*") for name in _FRAMEWORKS),
     *(("keras", f"paper/{name}.py") for name in _TRAIN_NETWORKS),
     ("sklearn", "src/structent/estimators*"),
     ("sklearn", "tests/estimators*"),

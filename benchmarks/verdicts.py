@@ -16,7 +16,7 @@ import numpy as np
 from structent import RandomPartition, StructuredBoostingClassifier, circular
 from structent.studies import compare
 
-TITLE = "The verdict of a comparison: how often it says that the structure helps"
+TITLE = "The verdict of a comparison: how often it says that the structure helps (engine: XGBoost)"
 KEPT = Path(__file__).parent / "verdicts.jsonl"
 CIRCLE = circular(range(16), width=4, singleton_weight=0.3)
 N_ROWS, NOISE = 400, 0.5
@@ -62,8 +62,9 @@ def _verdict(kind: str, number: int) -> dict[str, Any]:
     found = compare(
         features, labels, structure, random_state=number, n_jobs=1, n_copies=1,
         estimator=StructuredBoostingClassifier(
-            n_estimators=60, learning_rate=0.3, max_depth=2, random_state=number, n_jobs=1,
-            early_stopping_rounds=10,
+            engine="xgboost", n_estimators=60, learning_rate=0.3, max_depth=2, subsample=1.0,
+            colsample=1.0, split_search="full", early_stopping_rounds=10, refit=False,
+            random_state=number, n_jobs=1,
         ),
     )  # fmt: skip
     return {

@@ -222,8 +222,8 @@ def _check_folder(out: Path) -> None:
 def _load_packages(question: str) -> None:
     """Load what may be missing, so that a sentence tells what to install."""
     purpose = f"python -m paper {question}"
-    for package in ("polars", "matplotlib", "xgboost"):
-        load_optional(package, extra="cli", purpose=purpose)
+    for package, extra in (("polars", "cli"), ("matplotlib", "cli"), ("xgboost", "xgboost")):
+        load_optional(package, extra=extra, purpose=purpose)
     # Keras takes its backend when it is first loaded, which features of images do later.
     backend = os.environ.setdefault("KERAS_BACKEND", "torch")
     if question in ("cifar100", "longer_training"):

@@ -57,7 +57,8 @@ _INTRODUCTION = (
     "circle of months cut into quarters in three ways; variable cuts it into "
     f"{MONTH_BLOCKS} blocks at random, anew for every tree. The singleton weight is the share of "
     "ordinary cross-entropy in the loss. Scrambled is the control that the paper ran for images "
-    "only: the same partitions of months in a random order."
+    "only: the same partitions of months in a random order. The trees are XGBoost's, with vector "
+    "leaves."
 )
 _BEST = (
     "Fixed and variable stand at their best singleton weight, which is named and chosen as the "

@@ -90,6 +90,20 @@ def county_graph(data: Path) -> LabelGraph:
         ) from None
 
 
+# What all recorded runs on trees were boosted with, whatever the defaults of the estimator become.
+BOOSTER: dict[str, Any] = {
+    "engine": "xgboost",
+    "n_estimators": 2000,
+    "learning_rate": 0.05,
+    "max_depth": 3,
+    "subsample": 1.0,
+    "colsample": 1.0,
+    "split_search": "full",
+    "early_stopping_rounds": 25,
+    "refit": False,
+}
+
+
 @dataclass(frozen=True)
 class Schedule:
     """How trees are grown, and on how many rows they are chosen and judged.
@@ -130,16 +144,16 @@ def boosted_trial(
     """Return log loss on validation and test rows, and the number of trees, for every depth."""
     result: dict[str, list[float]] = {"depth": [], "validation": [], "test": [], "trees": []}
     for depth in schedule.depths:
+        of_schedule = {
+            "n_estimators": schedule.max_trees,
+            "learning_rate": schedule.learning_rate,
+            "max_depth": depth,
+            "reg_lambda": schedule.penalty,
+            "subsample": schedule.row_share,
+            "early_stopping_rounds": schedule.patience,
+        }
         model = StructuredBoostingClassifier(
-            structure,
-            n_estimators=schedule.max_trees,
-            learning_rate=schedule.learning_rate,
-            max_depth=depth,
-            reg_lambda=schedule.penalty,
-            subsample=schedule.row_share,
-            early_stopping_rounds=schedule.patience,
-            random_state=seed,
-            n_jobs=n_threads,
+            structure, random_state=seed, n_jobs=n_threads, **(BOOSTER | of_schedule)
         ).fit(rows.train.features, rows.train.labels, eval_set=tuple(rows.validation))
         result["depth"].append(depth)
         result["validation"].append(_log_loss(model, rows.validation))

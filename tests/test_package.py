@@ -142,6 +142,26 @@ def test_the_code_in_the_documents_runs_and_prints_what_they_show(
         assert capsys.readouterr().out in text
 
 
+TREES = """
+from structent import StructuredBoostingClassifier
+X, y = [[0.0], [1.0]] * 30, ["a", "b"] * 30
+model = StructuredBoostingClassifier(random_state=0).fit(X, y)
+model.save("model.structent")
+print(StructuredBoostingClassifier.load("model.structent").predict([[1.0]]))
+try: StructuredBoostingClassifier(engine="xgboost").fit(X, y)
+except ImportError as error: print(error)
+"""
+
+
+def test_trees_and_the_command_need_no_other_booster():
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    needed = [*project["dependencies"], *extras["sklearn"], *extras["cli"]]
+    names = {re.split(r"[<>=]", requirement)[0] for requirement in needed}
+    assert "scikit-learn" in names
+    assert not names & {"xgboost", "lightgbm"}
+
+
 @pytest.fixture(scope="module")
 def clean_environment(tmp_path_factory):
     """An environment with nothing in it but the wheel of the project and what that needs."""
@@ -152,9 +172,13 @@ def clean_environment(tmp_path_factory):
     venv.create(folder / "env", with_pip=False)
     python = folder / "env" / "bin" / "python"
     constraints = PROJECT / "constraints.txt"
-    install = [*pip, "--python", python, "install", "-c", constraints]
-    subprocess.run([*install, wheel], check=True)
-    return python, [*install, f"{wheel}[cli]"]
+
+    def install(extra=""):
+        command = [*pip, "--python", python, "install", "-c", constraints, f"{wheel}{extra}"]
+        subprocess.run(command, check=True)
+
+    install()
+    return python, install
 
 
 def run_clean(python: Path, *command: str):
@@ -169,7 +193,7 @@ def run_clean(python: Path, *command: str):
 
 @pytest.mark.slow
 def test_the_wheel_works_in_a_clean_environment(clean_environment):
-    python, install_command_line = clean_environment
+    python, install = clean_environment
     code = (
         "import structent, structent.structure.catalog as c;"
         "print(structent.structured_entropy([1.0] + [0.0] * 57,"
@@ -182,10 +206,17 @@ def test_the_wheel_works_in_a_clean_environment(clean_environment):
     assert without_extra.stderr == (
         "structent: The structent command needs typer: pip install 'structent[cli]'\n"
     )
-    subprocess.run(install_command_line, check=True)
+    install("[sklearn]")
+    result = run_clean(python, "python", "-c", TREES)
+    assert result.stdout.splitlines() == [
+        "['b']",
+        "The structured loss for XGBoost needs xgboost: pip install 'structent[xgboost]'",
+    ], result.stderr
+    install("[cli]")
     demo = run_clean(python, "structent", "demo")
     assert demo.returncode == 0, demo.stderr
     assert "The report: structent-demo.html" in demo.stdout
+    assert run_clean(python, "python", "-c", "import xgboost").returncode == 1
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """``train --calibrate``, ``predict --confidence`` and ``evaluate --confidence``."""
 
 import json
+import subprocess
 import sys
 
 import numpy as np
@@ -31,6 +32,27 @@ def folder(tmp_path_factory):
             with pytest.raises(SystemExit):
                 main()
     return folder
+
+
+def test_models_are_trained_and_used_without_another_booster(folder, tmp_path):
+    code = (
+        "import sys\n"
+        "sys.modules.update(xgboost=None, lightgbm=None)\n"
+        "from structent.cli import main\n"
+        "main()"
+    )
+    model = tmp_path / "model.structent"
+    for command in (
+        ["train", folder / "plants.csv", *ABOUT, "--save", model],
+        ["predict", model, folder / "new.csv", "-o", tmp_path / "new.csv"],
+        ["compare", folder / "plants.csv", *ABOUT, "--budget", "0.001"],
+    ):
+        result = subprocess.run(
+            [sys.executable, "-c", code, *map(str, command)],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert result.returncode == 0, result.stderr
+    assert StructuredBoostingClassifier.load(model).engine == "structent"
 
 
 def test_the_rows_held_back_are_stated(structent_command, folder, tmp_path):

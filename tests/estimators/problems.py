@@ -1,8 +1,36 @@
-"""Features and labels for tests of the estimators, with a structure to be found or without."""
+"""Features and labels for tests of the estimators, and the engines that boosting has."""
 
 import numpy as np
+import pytest
 
 from structent import hierarchy
+
+# What tests of single trees must know, whatever the defaults are.
+SETTLED = {
+    "max_depth": 3, "subsample": 1.0, "colsample": 1.0, "early_stopping_rounds": 25, "n_jobs": 1,
+    "random_state": 0,
+}  # fmt: skip
+
+OURS = {"engine": "structent"}
+XGBOOST = {"engine": "xgboost"}
+PER_CLASS = {"engine": "xgboost", "trees": "per_class"}
+LIGHTGBM = {"engine": "lightgbm", "trees": "per_class"}
+
+
+def with_engine(engine):
+    """The value of a parameter that needs the package of its engine."""
+    name = engine["engine"] if engine is not PER_CLASS else "per_class"
+    needs = [] if engine["engine"] == "structent" else [pytest.mark.requires(engine["engine"])]
+    return pytest.param(engine, id=name, marks=needs)
+
+
+def engines(*which):
+    """Run a test with each of these engines."""
+    return pytest.mark.parametrize("engine", [with_engine(engine) for engine in which])
+
+
+# Every test of what all engines can do runs with each of them.
+ENGINES = engines(OURS, XGBOOST, PER_CLASS, LIGHTGBM)
 
 PLANTS = hierarchy(
     {"rose": ("flower",), "oak": ("tree",), "ash": ("tree",)},

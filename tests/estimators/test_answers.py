@@ -21,15 +21,20 @@ from structent.structure.catalog import cifar100, months
 from tests.estimators.problems import PLANTS, planted_problem, rows_of
 from tests.strategies import distributions, random_partitions
 
-pytestmark = pytest.mark.requires("xgboost")
-
-QUICK = {"n_estimators": 12, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
+QUICK = {"n_estimators": 12, "learning_rate": 0.3, "max_depth": 3, "n_jobs": 1, "random_state": 0}
 STRUCTURE, FEATURES, LABELS = planted_problem(3000)
 TRAIN, HELD_OUT, NEW = slice(200), slice(200, 600), slice(600, None)
 MODELS = pytest.mark.parametrize(
     "model",
-    [StructuredBoostingClassifier(STRUCTURE, **QUICK), StructuredLogisticRegression(STRUCTURE)],
-    ids=["boosting", "linear"],
+    [
+        StructuredBoostingClassifier(STRUCTURE, **QUICK),
+        pytest.param(
+            StructuredBoostingClassifier(STRUCTURE, engine="xgboost", **QUICK),
+            marks=pytest.mark.requires("xgboost"),
+        ),
+        StructuredLogisticRegression(STRUCTURE),
+    ],
+    ids=["boosting", "xgboost", "linear"],
 )
 
 
@@ -163,10 +168,14 @@ def test_a_sampler_has_no_blocks_to_answer_with():
         model.calibrate_blocks(features, labels)
 
 
-@pytest.mark.parametrize("kind", [StructuredBoostingClassifier, StructuredLogisticRegression])
-def test_a_model_without_structure_has_no_blocks(kind):
+@pytest.mark.parametrize(
+    "model",
+    [StructuredBoostingClassifier(**QUICK), StructuredLogisticRegression()],
+    ids=["boosting", "linear"],
+)
+def test_a_model_without_structure_has_no_blocks(model):
     features, labels = rows_of(PLANTS.classes)
-    model = kind().fit(features, labels)
+    model = clone(model).fit(features, labels)
     with pytest.raises(StructureError, match="needs a model with a structure, got structure=None"):
         model.predict_blocks(features)
     with pytest.raises(StructureError, match="needs a model with a structure, got structure=None"):

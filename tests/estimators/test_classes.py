@@ -27,6 +27,7 @@ from structent.estimators.classes import Classes, CodedLabels
 from structent.estimators.dask.classifier import DaskStructuredBoostingClassifier
 from structent.metrics import block_accuracy, block_log_loss, level_report, scorer
 from structent.studies import compare
+from tests.estimators.problems import LIGHTGBM, OURS, XGBOOST, with_engine
 
 
 def test_users_see_sorted_classes_whatever_the_order_of_the_structure():
@@ -83,7 +84,7 @@ def test_coded_labels_of_one_class_are_refused_by_name():
             model(trivial(["ash", "oak"])).fit(np.zeros((4, 1)), labels)
 
 
-pytestmark = [pytest.mark.requires(name) for name in ("xgboost", "lightgbm", "dask")]
+pytestmark = pytest.mark.requires("dask")
 
 MONTHS = circular(["jan", "apr", "jul", "oct"], width=2)
 COAST = LabelGraph([("Marin", "Sonoma"), ("Sonoma", "Napa"), ("Marin", "Napa")])
@@ -116,7 +117,10 @@ FORMS = {
     "pandas": pd.DataFrame(Y.tolist(), columns=["month", "county"]),
     "two columns": np.array(Y.tolist(), dtype=object),
 }
-ROUNDS = {"n_estimators": 8, "learning_rate": 0.5, "random_state": 0, "n_jobs": 1}
+ROUNDS = {
+    "n_estimators": 8, "learning_rate": 0.5, "max_depth": 3, "subsample": 1.0, "colsample": 1.0,
+    "random_state": 0, "n_jobs": 1,
+}  # fmt: skip
 
 
 def boosting(structure=PAIRS, **more):
@@ -147,7 +151,8 @@ def test_validation_rows_may_come_in_any_form_too(y):
 
 @EACH_STRUCTURE
 @pytest.mark.parametrize(
-    "options", [{}, {"engine": "lightgbm", "trees": "per_class"}, {"split_search": "structured"}]
+    "options",
+    [*map(with_engine, (OURS, XGBOOST, LIGHTGBM)), {**OURS, "split_search": "structured"}],
 )
 def test_every_combination_of_structures_can_be_boosted_saved_and_loaded(
     structure, options, tmp_path
@@ -245,7 +250,7 @@ def test_pairs_are_learned_on_a_cluster():
             model = DaskStructuredBoostingClassifier(
                 structure, early_stopping_rounds=None, client=client, **ROUNDS
             ).fit(dask_x, dask_y)
-            local = boosting(structure, early_stopping_rounds=None).fit(X, Y)
+            local = boosting(structure, early_stopping_rounds=None, engine="xgboost").fit(X, Y)
             proba = model.predict_proba(dask_x).compute()
             np.testing.assert_allclose(proba, local.predict_proba(X), atol=1e-4)
             assert model.predict(dask_x).compute().tolist() == local.predict(X).tolist()

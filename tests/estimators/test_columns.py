@@ -13,6 +13,7 @@ from structent import StructentError, StructuredBoostingClassifier
 from structent.estimators.boosting import coded_table
 from structent.estimators.columns import Columns, rows_at
 from tests.conftest import PROJECT
+from tests.estimators.problems import ENGINES
 
 pytestmark = [pytest.mark.requires(name) for name in ("pandas", "polars")]
 
@@ -91,18 +92,13 @@ def rows(n=300, seed=0):
     return {"size": size, "colour": colour}, label
 
 
-@pytest.mark.requires("lightgbm")
-@pytest.mark.parametrize(
-    "engine",
-    [{}, {"trees": "per_class"}, {"engine": "lightgbm", "trees": "per_class"}],
-    ids=["vector", "per_class", "lightgbm"],
-)
+@ENGINES
 @pytest.mark.parametrize("library", [pd, pl])
 def test_categories_are_learned_from_by_every_engine(engine, library):
     values, labels = rows()
     table = library.DataFrame(values)
     model = StructuredBoostingClassifier(
-        n_estimators=60, learning_rate=0.3, random_state=0, n_jobs=1, **engine
+        n_estimators=60, learning_rate=0.3, max_depth=3, random_state=0, n_jobs=1, **engine
     ).fit(table, labels)
     known = ~np.isnan(values["size"])
     assert (model.predict(table)[known] == labels[known]).mean() > 0.97
@@ -179,10 +175,11 @@ def test_parts_of_a_coded_table_are_coded_as_the_parts_alone(library):
     np.testing.assert_array_equal(columns.codes(coded[test]), columns.codes(of_test))  # no blue
 
 
-def test_a_coded_table_is_fitted_and_predicted_like_the_table():
+@ENGINES
+def test_a_coded_table_is_fitted_and_predicted_like_the_table(engine):
     values, y = rows()
     X = pd.DataFrame(values)
-    model = StructuredBoostingClassifier(n_estimators=5, random_state=0, n_jobs=1)
+    model = StructuredBoostingClassifier(n_estimators=5, random_state=0, n_jobs=1, **engine)
     plain = model.fit(X[:200], y[:200], eval_set=(X[200:], y[200:])).predict_proba(X)
     coded = coded_table(X)
     model.fit(coded[:200], y[:200], eval_set=(coded[200:], y[200:]))

@@ -17,16 +17,9 @@ from structent import (
     StructuredBoostingClassifier,
 )
 from structent.estimators import files
-from tests.estimators.problems import PLANTS, rows_of
+from tests.estimators.problems import ENGINES, PLANTS, rows_of
 
-pytestmark = [pytest.mark.requires("xgboost"), pytest.mark.requires("lightgbm")]
-
-QUICK = {"n_estimators": 8, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
-LIGHTGBM = {"engine": "lightgbm", "trees": "per_class"}
-OURS = {"engine": "structent"}
-ENGINES = pytest.mark.parametrize(
-    "engine", [{}, LIGHTGBM, OURS], ids=["xgboost", "lightgbm", "structent"]
-)
+QUICK = {"n_estimators": 8, "learning_rate": 0.3, "max_depth": 3, "n_jobs": 1, "random_state": 0}
 FEATURES, LABELS = rows_of(PLANTS.classes)
 
 
@@ -45,6 +38,7 @@ def assert_same(model, loaded, features):
     assert model.best_iteration_ == loaded.best_iteration_
     np.testing.assert_array_equal(model.feature_importances_, loaded.feature_importances_)
     np.testing.assert_array_equal(model.weights_, loaded.weights_)
+    assert (model.max_depth_, model.split_search_) == (loaded.max_depth_, loaded.split_search_)
 
 
 @ENGINES
@@ -71,10 +65,11 @@ def test_the_structure_goes_along_with_the_weights_that_were_chosen(tmp_path, en
     np.testing.assert_array_equal(*levels)
 
 
-def test_a_sampler_goes_along_too(tmp_path):
+@ENGINES
+def test_a_sampler_goes_along_too(tmp_path, engine):
     ring = SpanningTreePartitions(LabelGraph([("a", "b"), ("b", "c"), ("c", "a")]), 2, 0.5, seed=4)
     features, labels = rows_of(["a", "b", "c"])
-    model = StructuredBoostingClassifier(ring, **QUICK).fit(features, labels)
+    model = StructuredBoostingClassifier(ring, **QUICK, **engine).fit(features, labels)
     model.save(tmp_path / "model")
     loaded = StructuredBoostingClassifier.load(tmp_path / "model")
     assert loaded.structure == ring
@@ -89,6 +84,17 @@ def test_categories_and_names_of_columns_go_along(tmp_path, engine):
     loaded = StructuredBoostingClassifier.load(tmp_path / "model")
     assert loaded.feature_names_in_.tolist() == ["size", "colour"]
     assert_same(model, loaded, table)
+
+
+def test_the_parameters_go_along_and_what_was_chosen_for_them(tmp_path):
+    given = {"max_depth": "auto", "split_search": "auto", "refit": False, "n_bags": 2,
+             "max_leaves": 5, "max_bins": 16}  # fmt: skip
+    model = StructuredBoostingClassifier(PLANTS, **{**QUICK, **given}).fit(FEATURES, LABELS)
+    model.save(tmp_path / "model")
+    loaded = StructuredBoostingClassifier.load(tmp_path / "model")
+    assert {name: loaded.get_params()[name] for name in given} == given
+    assert loaded.max_depth_ in (2, 3, 4, 6, 8)
+    assert_same(model, loaded, FEATURES)
 
 
 def test_texts_may_be_kept_along_with_a_model(tmp_path):
@@ -111,6 +117,22 @@ def test_a_model_loads_where_neither_dask_nor_pandas_is_loaded(saved):
     predicted, loaded = result.stdout.split()
     assert predicted in PLANTS.classes
     assert loaded == "set()"
+
+
+@pytest.mark.requires("xgboost")
+def test_a_model_of_another_engine_says_what_it_needs(tmp_path):
+    model = StructuredBoostingClassifier(engine="xgboost", **QUICK).fit(FEATURES, LABELS)
+    model.save(tmp_path / "model")
+    code = (
+        "import sys; sys.modules.update(xgboost=None);"
+        "from structent import StructuredBoostingClassifier as S;"
+        f"S.load({str(tmp_path / 'model')!r})"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    advice = "needs xgboost: pip install 'structent[xgboost]'"
+    assert result.stderr.splitlines()[-1].endswith(advice)
 
 
 # Files that are not whole, not ours, or not of this time
@@ -197,6 +219,19 @@ def test_a_file_from_before_there_was_calibration_is_read(saved):
 
     rewritten(saved, "metadata.json", without_scores)
     assert StructuredBoostingClassifier.load(saved).block_scores_ is None
+
+
+def test_a_file_from_before_there_was_an_engine_of_our_own_is_read(saved):
+    def without_engine(text):
+        content = json.loads(text)
+        del content["chosen"]
+        for name in ("max_leaves", "max_bins", "refit", "n_bags"):
+            del content["parameters"][name]
+        return json.dumps(content)
+
+    rewritten(saved, "metadata.json", without_engine)
+    loaded = StructuredBoostingClassifier.load(saved)
+    assert (loaded.max_depth_, loaded.refit, loaded.n_bags) == (3, False, 1)
 
 
 @pytest.mark.parametrize("booster", [b"", b"{}", b"{not a booster", b"\x80\x04cos\nsystem\n"])

@@ -139,7 +139,6 @@ def test_a_model_must_be_fitted_to_be_saved(tmp_path):
 # Files of other models, and files that were changed
 
 
-@pytest.mark.requires("xgboost")
 def test_a_file_of_the_other_estimator_is_named(saved, tmp_path):
     with pytest.raises(StructentError) as caught:
         StructuredBoostingClassifier.load(saved)

@@ -1,5 +1,7 @@
 """Which rows are held back for validation, and where boosting starts from."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -84,7 +86,10 @@ def test_a_misspelt_class_is_named():
         (np.ones((6, 1)), None, r"one number for each of the 6 rows, got shape \(6, 1\)"),
         (["heavy"] * 6, None, "sample_weight must hold numbers, got list of other values"),
         (np.zeros(6), None, "got weights from 0 to 0"),
-        (None, {"ash": -1.0}, "must not be negative nor all be zero, got weights from -1 to 1"),
+        (None, {"ash": -1.0}, "not be negative nor all be zero, got weights from -1 to 1"),
+        (None, {"ash": np.inf}, "must be finite, .*, got weights from 1 to inf"),
+        (None, {"ash": np.nan}, "must be finite, .*, got weights from nan to nan"),
+        ([1e300] * 6, {"ash": 1e300}, "must be finite, .*, got weights from 1e[+]300 to inf"),
         (None, {"ash": 0.0, "oak": 0.0}, "got weights from 0 to 0"),
         (None, "equal", "class_weight must be a dict, 'balanced' or None, got 'equal'"),
         (None, 3, "class_weight must be a dict, 'balanced' or None, got 3"),
@@ -93,3 +98,20 @@ def test_a_misspelt_class_is_named():
 def test_wrong_weights_are_refused(sample_weight, class_weight, message):
     with pytest.raises(StructentError, match=message):
         row_weights(sample_weight, class_weight, LABELS, CLASSES)
+
+
+@pytest.mark.parametrize("weight", [1e-300, 1e300, 1e308])
+def test_balanced_weights_of_any_size_are_in_the_same_proportion(weight):
+    plain = row_weights(None, "balanced", LABELS, CLASSES)
+    found = row_weights(np.full(6, weight), "balanced", LABELS, CLASSES)
+    np.testing.assert_allclose(found / weight, plain)
+
+
+@pytest.mark.parametrize("weight", [1e-300, 1e300, 1e308, 5e-324])
+def test_the_start_is_that_of_the_formula_for_weights_of_any_size(weight):
+    rows = TrainingRows(np.zeros((20, 1), np.float32), np.arange(20) % 4 // 3, np.full(20, weight))
+    totals = [15 * Fraction(weight), 5 * Fraction(weight)]
+    half = Fraction(1, 2)
+    exact = [float((total + half) / (sum(totals) + 2 * half)) for total in totals]
+    found = np.exp(log_prior(rows, Classes.of(None, np.arange(2))))
+    np.testing.assert_allclose(found, exact, rtol=1e-12)

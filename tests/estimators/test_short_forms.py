@@ -19,12 +19,10 @@ from structent import (
     circular,
     ordinal,
 )
-from tests.estimators.problems import rows_of
-
-pytestmark = pytest.mark.requires("xgboost")
+from tests.estimators.problems import OURS, XGBOOST, engines, rows_of
 
 MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-QUICK = {"n_estimators": 8, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
+QUICK = {"n_estimators": 8, "learning_rate": 0.3, "max_depth": 3, "n_jobs": 1, "random_state": 0}
 ESTIMATORS = pytest.mark.parametrize(
     "model",
     [StructuredBoostingClassifier(**QUICK), StructuredLogisticRegression()],
@@ -108,9 +106,10 @@ def test_weights_are_chosen_for_a_short_form_too():
     np.testing.assert_array_equal(by_name.coef_, built.coef_)
 
 
-def test_splits_are_searched_on_the_structure_that_was_built():
+@engines(OURS, XGBOOST)
+def test_splits_are_searched_on_the_structure_that_was_built(engine):
     features, labels = rows_of(MONTHS, n=200)
-    parameters = {**QUICK, "split_search": "structured", "weights": 1.0}
+    parameters = {**QUICK, **engine, "split_search": "structured", "weights": 1.0}
     by_name = StructuredBoostingClassifier("circular", **parameters).fit(features, labels)
     built = StructuredBoostingClassifier(circular(MONTHS), **parameters).fit(features, labels)
     np.testing.assert_array_equal(by_name.predict_proba(features), built.predict_proba(features))

@@ -181,9 +181,9 @@ def test_a_run_is_the_classifier_of_its_structure_on_the_rows_of_its_trial(weath
     result = experiment.run(settings, 1)
     rows = draw(weather, "month", n_train=200, n_validation=100, n_test=200, trial=1)
     model = StructuredBoostingClassifier(
-        circular(YEAR, width=3, singleton_weight=0.3), n_estimators=20, learning_rate=0.3,
-        max_depth=2, reg_lambda=1.0, subsample=0.632, early_stopping_rounds=30, random_state=1,
-        n_jobs=1,
+        circular(YEAR, width=3, singleton_weight=0.3), engine="xgboost", n_estimators=20,
+        learning_rate=0.3, max_depth=2, reg_lambda=1.0, subsample=0.632, early_stopping_rounds=30,
+        random_state=1, n_jobs=1,
     ).fit(*rows.train, eval_set=tuple(rows.validation))  # fmt: skip
     wanted = {
         part: log_loss(labels, model.predict_proba(features), labels=list(YEAR))

@@ -170,8 +170,8 @@ def test_every_depth_has_the_losses_of_the_trees_that_validation_rows_choose(row
     assert result["depth"] == [2, 4]
     for place, depth in enumerate(result["depth"]):
         model = StructuredBoostingClassifier(
-            YEAR, n_estimators=100, learning_rate=0.2, max_depth=depth, reg_lambda=2.0,
-            subsample=0.7, early_stopping_rounds=3, random_state=5, n_jobs=1,
+            YEAR, engine="xgboost", n_estimators=100, learning_rate=0.2, max_depth=depth,
+            reg_lambda=2.0, subsample=0.7, early_stopping_rounds=3, random_state=5, n_jobs=1,
         ).fit(*rows.train, eval_set=tuple(rows.validation))  # fmt: skip
         for part in ("validation", "test"):
             features, labels = getattr(rows, part)

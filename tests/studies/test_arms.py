@@ -8,7 +8,9 @@ from structent.studies.arms import Contest
 from tests.estimators.problems import planted_problem
 
 STRUCTURE, FEATURES, LABELS = planted_problem(120)
-TREES = StructuredBoostingClassifier(n_estimators=2, learning_rate=0.3, random_state=0, n_jobs=1)
+TREES = StructuredBoostingClassifier(
+    n_estimators=2, learning_rate=0.3, max_depth=3, random_state=0, n_jobs=1
+)
 
 
 @pytest.fixture

@@ -23,10 +23,10 @@ from structent.studies.compare import FEWEST_ROWS, affordable, seconds_needed, s
 from structent.studies.comparison import METRICS, Plan
 from tests.estimators.problems import planted_problem
 
-pytestmark = pytest.mark.requires("xgboost")
-
-FAST = {"estimator": StructuredBoostingClassifier(
-    n_estimators=25, learning_rate=0.3, random_state=0, n_jobs=1), "n_jobs": 2}  # fmt: skip
+TREES = StructuredBoostingClassifier(
+    n_estimators=25, learning_rate=0.3, max_depth=3, random_state=0, n_jobs=1
+)
+FAST = {"estimator": TREES, "n_jobs": 2}
 SMALL = {**FAST, "n_folds": 3, "n_repeats": 1, "n_copies": 1}
 
 
@@ -134,7 +134,9 @@ def test_repeats_that_the_time_did_not_allow_are_not_counted(monkeypatch):
 
 def test_a_seed_that_was_drawn_repeats_the_comparison():
     structure, features, labels = planted_problem(120)
-    unseeded = StructuredBoostingClassifier(n_estimators=5, learning_rate=0.3, subsample=0.7)
+    unseeded = StructuredBoostingClassifier(
+        n_estimators=5, learning_rate=0.3, max_depth=3, subsample=0.7
+    )
     asked = {**SMALL, "estimator": unseeded}
     first = compare(features, labels, structure, **asked)
     again = compare(features, labels, structure, random_state=first.seed, **asked)
@@ -267,7 +269,9 @@ X = np.eye(4)[CODES] + RNG.normal(size=(120, 4))
 Y = np.array(GROUPS.classes, dtype=object)[CODES]
 MIXED = Y.copy()
 MIXED[::2] = [f"g{code // 2}" for code in CODES[::2]]
-FEW = StructuredBoostingClassifier(n_estimators=4, learning_rate=0.3, random_state=0, n_jobs=1)
+FEW = StructuredBoostingClassifier(
+    n_estimators=4, learning_rate=0.3, max_depth=3, random_state=0, n_jobs=1
+)
 
 
 def test_coarse_rows_are_learned_from_and_judged_where_they_can_be():

@@ -11,11 +11,9 @@ from structent.studies.comparison import Plan
 from structent.studies.fitting import checked_rows
 from tests.estimators.problems import planted_problem
 
-pytestmark = pytest.mark.requires("xgboost")
-
 TREES = StructuredBoostingClassifier(
-    n_estimators=12, learning_rate=0.3, random_state=0, n_jobs=1
-)  # fmt: skip
+    n_estimators=12, learning_rate=0.3, max_depth=3, random_state=0, n_jobs=1
+)
 TO_LEARN = LearnedStructure(n_levels=2, n_folds=3)
 SMALL = {
     "estimator": TREES,

@@ -29,11 +29,12 @@ from structent.studies.fitting import (
     seeded,
     structure_parameter,
 )
-from tests.estimators.problems import planted_problem
+from tests.estimators.problems import PER_CLASS, planted_problem, with_engine
 
 STRUCTURE, NUMBERS, LABELS = planted_problem(150)
 GROUPS = np.arange(150) // 3
-TREES = StructuredBoostingClassifier(n_estimators=4, learning_rate=0.3, random_state=0, n_jobs=1)
+QUICK = {"n_estimators": 4, "learning_rate": 0.3, "max_depth": 3, "random_state": 0, "n_jobs": 1}
+TREES = StructuredBoostingClassifier(**QUICK)
 SMALL = {"random_state": 0, "n_jobs": 1, "n_folds": 3}
 
 
@@ -135,9 +136,16 @@ def test_the_linear_model_is_given_encoded_labels(calls):
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
-@pytest.mark.parametrize("parameters", [{}, {"trees": "per_class", "colsample": 0.7}])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"colsample": 0.7, "max_depth": "auto"},
+        with_engine({**PER_CLASS, "colsample": 0.7}),
+    ],
+)
 def test_coded_rows_give_the_figures_of_plain_ones(kind, parameters):
-    given = {"n_estimators": 4, "learning_rate": 0.3, "random_state": 0, "n_jobs": 1, **parameters}
+    given = {**QUICK, **parameters}
     found = [
         compare(
             table_of(kind), LABELS, STRUCTURE, estimator=trees(**given), groups=GROUPS,
@@ -155,10 +163,9 @@ def test_coded_blocks_give_the_figures_of_plain_ones():
     labels = LABELS.astype(object)
     labels[::3] = [STRUCTURE.partitions[0].names[0]] * 50
     labels[1] = frozenset(STRUCTURE.classes[:2])
-    given = {"n_estimators": 4, "learning_rate": 0.3, "random_state": 0, "n_jobs": 1}
     first, second = (
         compare(
-            NUMBERS, labels, STRUCTURE, estimator=trees(**given), allow_blocks=True, n_repeats=1,
+            NUMBERS, labels, STRUCTURE, estimator=trees(**QUICK), allow_blocks=True, n_repeats=1,
             n_copies=1, **SMALL,
         )
         for trees in (StructuredBoostingClassifier, PlainTrees)

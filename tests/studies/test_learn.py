@@ -348,12 +348,11 @@ def test_it_works_within_pipelines_searches_and_around_a_pipeline(planted):
     assert cross_val_score(within, X, y, cv=2, scoring="neg_log_loss").mean() > -np.log(6)
 
 
-@pytest.mark.requires("xgboost")
 def test_boosted_trees_take_a_table_and_keep_its_names(planted):
     X, y = planted
     table = pd.DataFrame(X, columns=[f"feature {i}" for i in range(8)])
     trees = StructuredBoostingClassifier(
-        n_estimators=10, learning_rate=0.3, random_state=0, n_jobs=1
+        n_estimators=10, learning_rate=0.3, max_depth=3, random_state=0, n_jobs=1
     )
     model = StructureLearner(trees, **FEW, random_state=0).fit(table, y)
     assert model.n_features_in_ == 8

@@ -15,7 +15,7 @@ _BROKEN_OFF = 130  # the exit code that shells give to a program ended by Ctrl-C
 def main() -> None:
     """Run the command line."""
     with errors_told_in_a_sentence("structent"):
-        for package in ("typer", "polars", "jinja2", "matplotlib", "xgboost"):
+        for package in ("typer", "polars", "jinja2", "matplotlib", "sklearn"):
             require_optional(package, extra="cli", purpose="The structent command")
         from structent.cli.app import app  # noqa: PLC0415  needs what may be missing
 

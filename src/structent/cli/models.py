@@ -75,13 +75,14 @@ def train(  # noqa: PLR0913  a command has many options
     facts = {
         "model": str(save),
         "rounds": model.best_iteration_ + 1,
+        "max_depth": model.max_depth_,
         "validation_log_loss": float(np.asarray(model.validation_log_loss_).min()),
         "weights": model.weights_.tolist(),
         "calibration_rows": int(is_held_back.sum()),
     }
     output.result(
-        f"{save}: {facts['rounds']} rounds, validation log loss {facts['validation_log_loss']:.4f}"
-        f"{_calibrated_on(is_held_back)}",
+        f"{save}: {facts['rounds']} rounds of trees of depth {facts['max_depth']}, validation log "
+        f"loss {facts['validation_log_loss']:.4f}{_calibrated_on(is_held_back)}",
         facts,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -41,6 +41,7 @@ from structent.estimators.rows import (
 from structent.estimators.training import (
     Encoder,
     FittedBoosting,
+    Model,
     Settings,
     Training,
     recording,
@@ -57,8 +58,9 @@ class StructuredBoostingClassifier(
     """Gradient boosted trees that know how their classes are related.
 
     Every round lowers the structured cross-entropy of the training rows. Each leaf of a tree holds
-    a vector with one value per class (the paper's Problems 2 and 3); training starts from the class
-    prior and stops when the plain log loss on validation rows no longer improves.
+    a vector with one value per class (the paper's Problems 2 and 3). Training starts from the class
+    prior. Rows that are held back choose the depth of the trees and the number of rounds by their
+    plain log loss; then the model is trained again on all rows.
 
     Parameters
     ----------
@@ -72,19 +74,28 @@ class StructuredBoostingClassifier(
         by cross-validation from a small grid that includes "no structure": with enough rows, a
         wrong structure costs only time. See ``weights_``.
     n_estimators
-        The maximum number of rounds.
-    learning_rate, max_depth, min_child_weight, reg_lambda
-        As in XGBoost: the factor of every tree, its depth, the least curvature in a leaf, and the
-        L2 penalty on leaf values. With ``engine="structent"`` a depth of "auto" is chosen among 2,
-        3, 4, 6 and 8 by a short race on the validation rows: see ``max_depth_``.
+        The maximum number of rounds. A warning says so if the validation log loss was still falling
+        at the last of them.
+    max_depth
+        The most splits above a leaf. "auto" tries 2, 3, 4, 6 and 8 in a short race on the
+        validation rows: see ``max_depth_``. It is 3 without validation rows, and with other engines
+        than our own.
+    learning_rate, min_child_weight, reg_lambda
+        As in XGBoost: the factor of every tree, the least curvature in a leaf, and the L2 penalty
+        on leaf values. The last two are compared with sums over rows, so they are in the unit of
+        the row weights.
     max_leaves
         The most leaves of a tree. If given, the leaf that gains most is split next; otherwise all
         leaves of a level are. Needs ``engine="structent"``.
+    max_bins
+        The most bins of a column, at most 255. Columns with fewer distinct values have a bin for
+        each; of categories, the rarest share the last bin. Needs ``engine="structent"``.
     subsample, colsample
         The share of the rows, and of the columns, that each tree sees.
     engine
         "structent" is our own engine: vector leaves, categories split as sets, the same model for
-        any number of threads. "xgboost" or "lightgbm" use these packages.
+        any number of threads, and no other package needed. "xgboost" and "lightgbm" use these
+        packages.
     trees
         "vector" (one tree per round, with vectors in its leaves) or "per_class" (one tree per class
         and round; the only kind that LightGBM has).
@@ -96,9 +107,9 @@ class StructuredBoostingClassifier(
         blocks of a partition, drawn in every round from the structure by its own weights (those of
         ``weights="auto"`` if chosen): faster with many classes. With ``weights=1`` the loss is
         plain, and only the splits use the structure. Needs vector leaves. "sketch" searches on a
-        random projection of the gradient, drawn in every round, and "auto" does so with more than
-        16 classes; both need ``engine="structent"``. Leaf values always come from the whole
-        gradient.
+        random projection of the gradient; it needs ``engine="structent"``. "auto" is "sketch" with
+        more than 16 classes and "full" otherwise; with other engines it is always "full". Leaf
+        values always come from the whole gradient.
     early_stopping_rounds
         Training ends after this many rounds without a better validation log loss, and keeps the
         best round. With None all rounds are trained, on all rows.
@@ -106,8 +117,8 @@ class StructuredBoostingClassifier(
         The share of the rows, in every class, that is held back for early stopping if there is no
         ``eval_set``.
     refit
-        Whether to train again on all rows, with the depth and the number of rounds that validation
-        rows have chosen. Rows of an ``eval_set`` are never trained on.
+        Whether to train again on all rows, with the depth and the number of rounds that the rows
+        held back have chosen. Rows of an ``eval_set`` are never trained on.
     n_bags
         How many models to train, each with other rows held back, and to average. Needs
         ``engine="structent"``.
@@ -135,11 +146,12 @@ class StructuredBoostingClassifier(
     structure_
         The structure with these weights, built if it was a short form; None without one.
     best_iteration_
-        The number of the best round, from 0.
-    max_depth_
-        The depth of the trees, as given or as chosen.
+        The number of the best round, from 0: the model has one round more than that.
+    max_depth_, split_search_
+        What was used, also where "auto" was given.
     validation_log_loss_
-        The log loss of the validation rows after every round; None without validation rows.
+        The log loss of the validation rows after every round, before any refit; None without
+        validation rows. With ``n_bags``, this and the three above are those of the first model.
     block_scores_
         The sorted scores of the rows of ``calibrate_blocks``; None without.
     feature_importances_
@@ -176,19 +188,20 @@ class StructuredBoostingClassifier(
         weights: Any = None,
         n_estimators: int = 2000,
         learning_rate: float = 0.05,
-        max_depth: int | str = 3,
+        max_depth: int | str = "auto",
         max_leaves: int | None = None,
+        max_bins: int = 255,
         min_child_weight: float = 0.0,
         reg_lambda: float = 1.0,
         subsample: float = 1.0,
         colsample: float = 1.0,
-        engine: str = "xgboost",
+        engine: str = "structent",
         trees: str = "vector",
         curvature: str = "gradient",
-        split_search: str = "full",
+        split_search: str = "auto",
         early_stopping_rounds: int | None = 25,
         validation_fraction: float = 0.15,
-        refit: bool = False,
+        refit: bool = True,
         n_bags: int = 1,
         class_weight: Any = None,
         random_state: Any = None,
@@ -202,6 +215,7 @@ class StructuredBoostingClassifier(
         self.learning_rate = learning_rate
         self.max_depth = max_depth
         self.max_leaves = max_leaves
+        self.max_bins = max_bins
         self.min_child_weight = min_child_weight
         self.reg_lambda = reg_lambda
         self.subsample = subsample
@@ -257,6 +271,7 @@ class StructuredBoostingClassifier(
             self._fitted_bag(rows, eval_set, encoder, splits, settings, random)
             for _ in range(settings.n_bags)
         ]
+        _warn_if_cut_short([bag.scores for bag in bags], settings)
         model = engine(settings.engine).mean_of([bag.model for bag in bags])
         return self.adopt(replace(bags[0], model=model))
 
@@ -329,7 +344,7 @@ class StructuredBoostingClassifier(
     def save(
         self, path: str | os.PathLike[str], *, attachments: Mapping[str, str] | None = None
     ) -> None:
-        """Write the model to a file, all or not at all: a zip of JSON and the booster's own format.
+        """Write the model to a file, all or not at all: a zip of JSON and the trees.
 
         A loaded model gives the same predictions. Its ``structure`` is the one that was used, with
         the weights that were used. ``attachments`` are texts to keep with it, by name:
@@ -357,7 +372,7 @@ class StructuredBoostingClassifier(
         self.structure_ = None if self.structure is None else fitted.encoder.classes.structure
         self.weights_ = weights_of(fitted.encoder.classes.structure)
         self.best_iteration_ = fitted.model.n_rounds - 1
-        self.max_depth_ = fitted.max_depth
+        self.max_depth_, self.split_search_ = fitted.chosen
         self.validation_log_loss_ = np.array(fitted.scores) if fitted.scores else None
         self.block_scores_ = fitted.block_scores
         return self
@@ -411,18 +426,23 @@ class StructuredBoostingClassifier(
                 recording(scores, show),
                 encoder.classes.label_sets,
             )
-            model, depth = engine(settings.engine).train(training)
-        _warn_if_cut_short(model.n_rounds, scores, settings)
+            model, chosen = engine(settings.engine).train(training)
         if self.refit and validation is not None and eval_set is None:
-            again = replace(
-                training,
-                rows=rows,
-                validation=None,
-                settings=settings.settled(model.n_rounds, depth),
-                on_round=lambda _round, _log_loss: None,
+            model = self._refitted(
+                training, rows, encoder, settings.settled(model.n_rounds, chosen)
             )
-            model, depth = engine(settings.engine).train(again)
-        return FittedBoosting(encoder, model, tuple(scores), depth)
+        return FittedBoosting(encoder, model, tuple(scores), chosen)
+
+    def _refitted(
+        self, training: Training, rows: TrainingRows, encoder: Encoder, settled: Settings
+    ) -> Model:
+        """Return the booster of all rows, those among them that were held back."""
+        start = log_prior(rows, encoder.classes)
+        whole = replace(training, rows=rows, validation=None, start=start, settings=settled)
+        n_rounds, what = settled.n_estimators, "boosting on all rows"
+        with round_progress(n_rounds, shown=self.progress, what=what) as show:
+            model: Model = engine(settled.engine).train(replace(whole, on_round=show)).model
+        return model
 
     def _split_structure(
         self, given: Structure | None, weighted: Structure | None
@@ -442,13 +462,16 @@ class StructuredBoostingClassifier(
         return fitted.logits(_validated(self, X, reset=False), checked_n_jobs(self.n_jobs))
 
 
-def _warn_if_cut_short(n_rounds: int, scores: list[float], settings: Settings) -> None:
-    if scores and settings.early_stopping_rounds is not None and n_rounds == settings.n_estimators:
+def _warn_if_cut_short(scores_of_bags: Sequence[Sequence[float]], settings: Settings) -> None:
+    if settings.early_stopping_rounds is None:
+        return
+    most = settings.n_estimators
+    if any(len(scores) == most and min(scores) == scores[-1] for scores in scores_of_bags):
         warnings.warn(
-            f"the validation log loss was still falling after all {n_rounds} rounds; raise "
+            f"the validation log loss was still falling after all {most} rounds; raise "
             "n_estimators or learning_rate",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
 
 
@@ -467,4 +490,7 @@ def _validated(estimator: Any, X: Any, *, reset: bool) -> Any:
         return X
     if is_table(X):
         return validate_data(estimator, X, reset=reset, skip_check_array=True)
-    return validate_data(estimator, X, reset=reset, dtype=np.float32, ensure_all_finite="allow-nan")
+    with np.errstate(over="ignore"):  # numbers that become infinite are refused with the others
+        return validate_data(
+            estimator, X, reset=reset, dtype=np.float32, ensure_all_finite="allow-nan"
+        )

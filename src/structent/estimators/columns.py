@@ -64,6 +64,8 @@ class Columns:
         """Return the columns of a pandas or polars table, or of an array of numbers."""
         if not is_table(X):
             return cls((None,) * np.shape(X)[1])
+        if not len(X.columns):
+            raise StructentError("a table must have at least one column, got none")
         return cls(tuple(_categories(X[name], name) for name in X.columns))
 
     def codes(self, X: Any) -> FloatTable:
@@ -193,5 +195,8 @@ def _codes(column: Any, categories: tuple[Any, ...]) -> FloatTable:
 
 def _numbers(column: Any) -> FloatTable:
     if hasattr(column, "cast"):  # polars: a null becomes NaN
-        return np.asarray(column.cast(float).to_numpy(), dtype=np.float32)
-    return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float32)
+        numbers = column.cast(float).to_numpy()
+    else:
+        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    with np.errstate(over="ignore"):  # numbers that become infinite are refused with the others
+        return np.asarray(numbers, dtype=np.float32)

@@ -25,7 +25,7 @@ from structent.errors import StructentError
 from structent.estimators.classes import Classes
 from structent.estimators.columns import Columns
 from structent.estimators.engines import engine
-from structent.estimators.training import CHOICES, Encoder, FittedBoosting
+from structent.estimators.training import CHOICES, Chosen, Encoder, FittedBoosting
 from structent.structure import files as structure_files
 from structent.structure import trivial
 from structent.structure.samplers import Structure
@@ -35,7 +35,8 @@ VERSION = 1
 Fitted = TypeVar("Fitted")
 
 _METADATA, _STRUCTURE, _ATTACHED = "metadata.json", "structure.json", "attachments/"
-_LATER = {"allow_blocks": False}  # what files of older versions lack
+# What files of older versions lack.
+_LATER = {"allow_blocks": False, "max_leaves": None, "max_bins": 255, "refit": False, "n_bags": 1}
 _TYPES_OF_LABELS = "biufUO"  # those that scikit-learn takes
 
 
@@ -87,8 +88,8 @@ class _Kind(NamedTuple):
 
 _BOOSTING = _Kind(
     "structent-boosting", "StructuredBoostingClassifier", "booster",
-    ("n_estimators", "learning_rate", "max_depth", "max_leaves", "min_child_weight", "reg_lambda",
-     "subsample", "colsample", "engine", "trees", "curvature", "split_search",
+    ("n_estimators", "learning_rate", "max_depth", "max_leaves", "max_bins", "min_child_weight",
+     "reg_lambda", "subsample", "colsample", "engine", "trees", "curvature", "split_search",
      "early_stopping_rounds", "validation_fraction", "refit", "n_bags", "allow_blocks"),
 )  # fmt: skip
 _LINEAR = _Kind(
@@ -112,7 +113,7 @@ def save_boosting(
         "is_one_hot": fitted.encoder.is_one_hot,
         "scores": fitted.scores,
         "start": fitted.model.start.tolist(),
-        "max_depth": fitted.max_depth,
+        "chosen": fitted.chosen._asdict(),
     }
     structure = None if saved.parameters["structure"] is None else classes.structure
     _write(path, _BOOSTING, content, structure, fitted.model.to_bytes(), attachments)
@@ -284,8 +285,9 @@ def _fitted_boosting(metadata: dict[str, Any], classes: Classes, booster: bytes)
     start = np.array(_array(metadata, "start"), dtype=np.float64)
     model = engine(name).from_bytes(booster, start)
     scores = tuple(map(float, _array(metadata, "scores")))
-    max_depth = int(metadata["max_depth"])
-    return FittedBoosting(encoder, model, scores, max_depth, _block_scores(metadata))
+    chosen = metadata.get("chosen", metadata["parameters"])
+    chosen = Chosen(int(chosen["max_depth"]), str(chosen["split_search"]))
+    return FittedBoosting(encoder, model, scores, chosen, _block_scores(metadata))
 
 
 def _fitted_linear(metadata: dict[str, Any], classes: Classes, learned: bytes) -> FittedLinear:

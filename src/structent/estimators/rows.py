@@ -16,6 +16,9 @@ from structent.kernels.coarse import weights_of_sets
 from structent.structure.labels import unknown_label
 from structent.structure.samplers import Structure
 
+_ORDINARY = 16  # weights of up to two to this power, and down to its inverse, are left as they are
+_MOST_EXPONENT = 1000  # of what float64 holds
+
 
 class TrainingRows(NamedTuple):
     """Features (n, columns), codes of the labels (n,) and weights (n,) of the rows."""
@@ -27,6 +30,24 @@ class TrainingRows(NamedTuple):
     def take(self, kept: NDArray[Any]) -> TrainingRows:
         """Return some of the rows, by index or by mask."""
         return TrainingRows(self.features[kept], self.labels[kept], self.weights[kept])
+
+    def times_two_to(self, exponent: int) -> TrainingRows:
+        """Return the rows with their weights multiplied by a power of two."""
+        return self._replace(weights=np.ldexp(self.weights, exponent)) if exponent else self
+
+
+def ordinary_exponent(weights: FloatArray) -> int:
+    """Return the power of two that makes the largest weight one whose sums no float loses.
+
+    Examples
+    --------
+    >>> ordinary_exponent(np.array([1.0, 300.0])), ordinary_exponent(np.array([1.0, 2.0**300]))
+    (0, -301)
+    """
+    largest = weights.max(initial=0.0)
+    if largest == 0 or 2**-_ORDINARY <= largest <= 2**_ORDINARY:
+        return 0
+    return -int(np.frexp(largest)[1])
 
 
 def classes_of_rows(
@@ -82,11 +103,13 @@ def row_weights(
     if class_weight is not None:
         of_classes = _class_weights(class_weight, labels, weights, classes)
         of_sets = weights_of_sets(of_classes, classes.coarse_sets)
-        weights = weights * np.append(of_classes, of_sets)[labels]
-    if not (weights.min() >= 0 and weights.max() > 0):
+        with np.errstate(over="ignore"):
+            weights = weights * np.append(of_classes, of_sets)[labels]
+    if not (weights.min() >= 0 and 0 < weights.max() < np.inf):
         raise StructentError(
-            "the weights of the rows must not be negative nor all be zero, got weights from "
-            f"{weights.min():g} to {weights.max():g}; see sample_weight and class_weight"
+            "the weights of the rows must be finite, and not be negative nor all be zero, got "
+            f"weights from {weights.min():g} to {weights.max():g}; see sample_weight and "
+            "class_weight"
         )
     return weights
 
@@ -179,12 +202,12 @@ def log_prior(rows: TrainingRows, classes: Classes) -> FloatArray:
 
     With the half even a class without rows has a finite start.
     """
-    return log_prior_of_totals(_class_totals(rows.labels, rows.weights, classes))
+    return log_prior_of_totals(*_class_totals(rows.labels, rows.weights, classes))
 
 
-def log_prior_of_totals(totals: FloatArray) -> FloatArray:
+def log_prior_of_totals(totals: FloatArray, half: float = 0.5) -> FloatArray:
     """Return the same from the total weight of each class, (classes,)."""
-    prior: FloatArray = np.log((totals + 0.5) / (totals.sum() + 0.5 * len(totals)))
+    prior: FloatArray = np.log((totals + half) / (totals.sum() + half * len(totals)))
     return prior
 
 
@@ -193,7 +216,9 @@ def code_totals(labels: IndexArray, weights: FloatArray, n_codes: int) -> FloatA
     return np.bincount(labels, weights=weights, minlength=n_codes).astype(np.float64)
 
 
-def spread_totals(totals: FloatArray, sets: Sequence[Sequence[int]]) -> FloatArray:
+def spread_totals(
+    totals: FloatArray, sets: Sequence[Sequence[int]], half: float = 0.5
+) -> FloatArray:
     """Return the total weight of each class, where rows of a set count for its classes.
 
     They do so in proportion to the prior of the rows whose class is known: one step of EM, which
@@ -206,6 +231,8 @@ def spread_totals(totals: FloatArray, sets: Sequence[Sequence[int]]) -> FloatArr
         The total weight of each code, the classes first, (codes,).
     sets
         The classes of each set.
+    half
+        What the prior adds to each class, in the unit of the weights.
 
     Examples
     --------
@@ -214,7 +241,7 @@ def spread_totals(totals: FloatArray, sets: Sequence[Sequence[int]]) -> FloatArr
     """
     n_classes = len(totals) - len(sets)
     spread = totals[:n_classes].copy()
-    prior = totals[:n_classes] + 0.5
+    prior = totals[:n_classes] + half
     for members, total in zip(map(list, sets), totals[n_classes:], strict=True):
         spread[members] += total * prior[members] / prior[members].sum()
     return spread
@@ -232,7 +259,7 @@ def _class_weights(
         raise StructentError(
             f"class_weight must be a dict, 'balanced' or None, got {class_weight!r}"
         )
-    totals = _class_totals(labels, weights, classes)
+    totals, _ = _class_totals(labels, weights, classes)
     has_rows: NDArray[np.bool_] = totals > 0
     balanced = np.ones(len(totals))
     balanced[has_rows] = totals.sum() / (has_rows.sum() * totals[has_rows])
@@ -248,6 +275,14 @@ def _named_weights(class_weight: Mapping[Any, float], classes: tuple[Any, ...]) 
     return np.array([float(class_weight.get(label, 1.0)) for label in classes])
 
 
-def _class_totals(labels: IndexArray, weights: FloatArray, classes: Classes) -> FloatArray:
-    """Return the total weight of the rows of each class, (classes,)."""
-    return spread_totals(code_totals(labels, weights, classes.n_codes), classes.coarse_sets)
+def _class_totals(
+    labels: IndexArray, weights: FloatArray, classes: Classes
+) -> tuple[FloatArray, float]:
+    """Return the total weight of the rows of each class, (classes,), and half a row.
+
+    Both are in a unit in which no sum overflows.
+    """
+    exponent = ordinary_exponent(weights)
+    totals = code_totals(labels, np.ldexp(weights, exponent), classes.n_codes)
+    half = float(np.ldexp(0.5, min(exponent, _MOST_EXPONENT)))  # beside it such weights are nothing
+    return spread_totals(totals, classes.coarse_sets, half), half

@@ -17,14 +17,16 @@ from structent._typing import FloatArray
 from structent.errors import StructentError
 from structent.estimators.classes import Classes, Labels
 from structent.estimators.columns import Columns, FloatTable
-from structent.estimators.rows import TrainingRows, row_weights
+from structent.estimators.rows import TrainingRows, ordinary_exponent, row_weights
 from structent.structure.samplers import Structure
 from structent.structure.targets import LabelSets
+from structent.trees.bins import MOST_BINS
 
 # Called after every round with its number and the log loss of the validation rows, if any.
 OnRound: TypeAlias = Callable[[int, float | None], None]
 
-DEPTH = 3  # where it is to be chosen and cannot be
+DEPTH = 3  # of "auto" where no race chooses it: without validation rows, or with other engines
+_LARGEST = 1e37  # of what float32 holds, with room for a sum
 CHOICES = {
     "engine": ("structent", "xgboost", "lightgbm"),
     "trees": ("vector", "per_class"),
@@ -50,6 +52,7 @@ class Settings:
     split_search: str
     early_stopping_rounds: int | None
     max_leaves: int | None = None
+    max_bins: int = MOST_BINS
     n_bags: int = 1
 
     def __post_init__(self) -> None:
@@ -58,13 +61,15 @@ class Settings:
             given: Any = self.max_depth
             checked_integer(given, "max_depth", at_least=1, at_most=30)
         checked_integer(self.n_bags, "n_bags", at_least=1, at_most=10_000)
+        reason = ", because a bin is one byte and missing values need one"
+        checked_integer(self.max_bins, "max_bins", at_least=2, at_most=MOST_BINS, reason=reason)
         if self.max_leaves is not None:
             checked_integer(self.max_leaves, "max_leaves", at_least=2, at_most=2**24)
         if self.early_stopping_rounds is not None:
             rounds = self.early_stopping_rounds
             checked_integer(rounds, "early_stopping_rounds", at_least=1, at_most=2**31 - 1)
         for name in ("min_child_weight", "reg_lambda"):
-            _check_number(name, getattr(self, name), "0 or more", lambda value: value >= 0)
+            _check_number(name, getattr(self, name), "0 or more", lambda v: 0 <= v < np.inf)
         for name in ("learning_rate", "subsample", "colsample"):
             _check_number(name, getattr(self, name), "above 0, up to 1", lambda v: 0 < v <= 1)
         for name, choices in CHOICES.items():
@@ -92,9 +97,9 @@ class Settings:
 
     def _check_other_engine(self) -> None:
         """Refuse what only our own engine can do."""
-        for name, allowed in (("split_search", self.split_search not in ("auto", "sketch")),
-                              ("max_depth", self.max_depth != "auto"),
+        for name, allowed in (("split_search", self.split_search != "sketch"),
                               ("max_leaves", self.max_leaves is None),
+                              ("max_bins", self.max_bins == MOST_BINS),
                               ("n_bags", self.n_bags == 1)):  # fmt: skip
             if not allowed:
                 raise StructentError(
@@ -102,9 +107,23 @@ class Settings:
                     f"{self.engine!r}"
                 )
 
-    def settled(self, n_rounds: int, max_depth: int) -> Settings:
-        """Return the settings of a fit whose rounds and depth are known."""
-        return replace(self, n_estimators=n_rounds, max_depth=max_depth, early_stopping_rounds=None)
+    def settled(self, n_rounds: int, chosen: Chosen) -> Settings:
+        """Return the settings of a fit for which all is chosen."""
+        return replace(self, n_estimators=n_rounds, early_stopping_rounds=None, **chosen._asdict())
+
+    def for_weights_times_two_to(self, exponent: int) -> Settings:
+        """Return the settings that give the same trees where all row weights are multiplied."""
+        with np.errstate(over="ignore"):
+            scaled = np.ldexp([self.min_child_weight, self.reg_lambda], exponent).tolist()
+        weight, penalty = (min(value, _LARGEST) if value > 1 / _LARGEST else 0 for value in scaled)
+        return replace(self, min_child_weight=weight, reg_lambda=penalty)
+
+
+class Chosen(NamedTuple):
+    """What was used where the settings may say "auto"."""
+
+    max_depth: int
+    split_search: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,9 +164,28 @@ class Training:
         return len(self.start)
 
     @property
-    def max_depth(self) -> int:
-        """The depth of the trees, where nothing else chooses it."""
-        return DEPTH if self.settings.max_depth == "auto" else int(self.settings.max_depth)
+    def unraced(self) -> Chosen:
+        """What is used where nothing is tried out: "auto" is depth 3 and the whole gradient."""
+        depth, search = self.settings.max_depth, self.settings.split_search
+        return Chosen(
+            DEPTH if depth == "auto" else int(depth), "full" if search == "auto" else search
+        )
+
+    def with_ordinary_weights(self) -> Training:
+        """Return the same task with row weights whose sums float32 holds.
+
+        Weights are multiplied by a power of two, and what is compared with their sums as well: that
+        changes no digit. The loss of validation rows is a mean, for which no factor matters.
+        """
+        exponent, held = ordinary_exponent(self.rows.weights), self.validation
+        if held is not None:
+            held = held.times_two_to(ordinary_exponent(held.weights))
+        return replace(
+            self,
+            rows=self.rows.times_two_to(exponent),
+            validation=held,
+            settings=self.settings.for_weights_times_two_to(exponent),
+        )
 
 
 class Model(Protocol):
@@ -176,10 +214,10 @@ class Model(Protocol):
 
 
 class Trained(NamedTuple):
-    """What an engine gives: the booster, and the depth of its trees, as given or as chosen."""
+    """What an engine gives: the booster, and what was used where that was to be chosen."""
 
     model: Model
-    max_depth: int
+    chosen: Chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,8 +278,8 @@ class FittedBoosting:
         The trained booster.
     scores
         The log loss of the validation rows after every round, empty without such rows.
-    max_depth
-        The depth of its trees.
+    chosen
+        What was used where the settings may say "auto".
     block_scores
         The sorted scores of held-out rows, by which answers are calibrated; None without such rows.
     """
@@ -249,7 +287,7 @@ class FittedBoosting:
     encoder: Encoder
     model: Model
     scores: tuple[float, ...]
-    max_depth: int
+    chosen: Chosen
     block_scores: FloatArray | None = None
 
     def logits(self, X: Any, n_threads: int) -> FloatArray:
@@ -281,7 +319,7 @@ def recording(scores: list[float], show: OnRound) -> OnRound:
 
 
 @contextmanager
-def round_progress(n_rounds: int, *, shown: bool) -> Iterator[OnRound]:
+def round_progress(n_rounds: int, *, shown: bool, what: str = "boosting") -> Iterator[OnRound]:
     """Give what is called after every round, with or without a bar on the terminal."""
     if not shown:
         yield lambda _round, _log_loss: None
@@ -293,7 +331,7 @@ def round_progress(n_rounds: int, *, shown: bool) -> Iterator[OnRound]:
         rich.TextColumn("{task.fields[score]}"),
     )
     with rich.Progress(*columns) as bar:
-        task = bar.add_task("boosting", total=n_rounds, score="")
+        task = bar.add_task(what, total=n_rounds, score="")
 
         def on_round(number: int, log_loss: float | None) -> None:
             score = "" if log_loss is None else f"validation log loss {log_loss:.4f}"

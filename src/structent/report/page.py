@@ -33,7 +33,7 @@ from structent.structure import RandomPartition
 from structent.studies.comparison import ARMS, METRICS, Comparison
 from structent.studies.significance import PartitionGain, StructureTest
 
-_PACKAGES = ("structent", "numpy", "scipy", "scikit-learn", "xgboost", "lightgbm")
+_PACKAGES = ("structent", "numpy", "scipy", "numba", "scikit-learn", "xgboost", "lightgbm")
 _TEMPLATES = "templates"
 
 

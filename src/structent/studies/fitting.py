@@ -274,7 +274,7 @@ def in_parallel(
     tell: OnProgress,
 ) -> Iterator[Found]:  # fmt: skip
     """Call a function with the arguments of each job, in threads, and give the results in order."""
-    # Threads, not processes: XGBoost and the kernel release the interpreter's lock.
+    # Threads, not processes: the compiled loops of training release the interpreter's lock.
     run = Parallel(n_jobs=n_jobs, backend="threading", return_as="generator")
     tell(what, 0, len(jobs))
     for done, found in enumerate(run(delayed(function)(*job) for job in jobs), start=1):

@@ -111,7 +111,8 @@ class Bins:
             tuple(np.split(edges, np.cumsum(sizes)[:-1])),
             tuple(np.split(of_category, np.cumsum(n_categories)[:-1])),
         )
-        if not all((np.diff(of_column) > 0).all() for of_column in found.edges):
+        # Compared and not subtracted: infinite edges have no difference.
+        if not all((of_column[1:] > of_column[:-1]).all() for of_column in found.edges):
             raise _damaged("their edges do not ascend")
         if np.isnan(edges).any() or (of_category >= MOST_BINS).any():
             raise _damaged("an edge or a bin is out of range")

@@ -9,6 +9,11 @@ from distributed import Client, LocalCluster
 
 from structent import LabelGraph, SpanningTreePartitions, circular
 
+# The same on a cluster and on one machine, whatever the defaults of each are.
+XGBOOST = {
+    "engine": "xgboost", "learning_rate": 0.1, "max_depth": 3, "subsample": 1.0, "colsample": 1.0,
+    "split_search": "full", "random_state": 0,
+}  # fmt: skip
 MONTHS = circular([f"m{month:02}" for month in range(12)], width=3)
 NEIGHBOURS = LabelGraph([(MONTHS.classes[c], MONTHS.classes[c - 1]) for c in range(12)])
 SAMPLER = SpanningTreePartitions(NEIGHBOURS, n_blocks=4, singleton_weight=0.4, seed=3)

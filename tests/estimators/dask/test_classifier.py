@@ -23,6 +23,7 @@ from tests.estimators.dask.problems import (
     MONTHS,
     NEIGHBOURS,
     SAMPLER,
+    XGBOOST,
     circle_frame,
     circle_rows,
     two_workers,
@@ -33,7 +34,7 @@ pytestmark = pytest.mark.requires("dask")
 X, Y = circle_rows(2000, seed=0)
 X_TEST, Y_TEST = circle_rows(1000, seed=1)
 DASK_X, DASK_Y = da.from_array(X, chunks=(500, 2)), da.from_array(Y, chunks=300)
-ROUNDS = {"n_estimators": 20, "early_stopping_rounds": None, "random_state": 0}
+ROUNDS = {"n_estimators": 20, "early_stopping_rounds": None, **XGBOOST}
 PLANTS = hierarchy(
     {"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)}, level_names=["kind"]
 )
@@ -81,7 +82,7 @@ def test_test_log_loss_is_within_one_percent_of_one_process():
     rows = circle_rows(4000, seed=2, decimals=6)
     table, labels = circle_rows(2000, seed=3, decimals=6)
     eval_set = circle_rows(1000, seed=4, decimals=6)
-    options = {"learning_rate": 0.2, "random_state": 0}
+    options = {**XGBOOST, "learning_rate": 0.2, "early_stopping_rounds": 25}
     on_dask = DaskStructuredBoostingClassifier(MONTHS, **options)
     on_dask.fit(*(da.from_array(part, chunks=1000) for part in rows), eval_set=eval_set)
     alone = StructuredBoostingClassifier(MONTHS, **options).fit(*rows, eval_set=eval_set)
@@ -186,7 +187,7 @@ def test_workers_keep_no_rows_after_training(client):
 
 
 def test_an_eval_set_of_dask_and_one_of_numpy_stop_where_one_machine_does():
-    options = {"learning_rate": 0.3, "early_stopping_rounds": 3, "random_state": 0}
+    options = {**XGBOOST, "learning_rate": 0.3, "early_stopping_rounds": 3}
     alone = StructuredBoostingClassifier(MONTHS, **options).fit(X, Y, eval_set=(X_TEST, Y_TEST))
     lazy = [(da.from_array(X_TEST, chunks=200), da.from_array(Y_TEST, chunks=200))]
     for eval_set in ((X_TEST, Y_TEST), lazy):
@@ -322,6 +323,23 @@ def test_a_loaded_model_predicts_for_dask_arrays(model, tmp_path):
     loaded = DaskStructuredBoostingClassifier.load(tmp_path / "model")
     predicted = loaded.predict(da.from_array(X_TEST, chunks=500)).compute()
     np.testing.assert_array_equal(predicted, model.predict(X_TEST))
+
+
+def test_a_model_of_our_own_engine_predicts_on_a_cluster_but_is_not_trained_there(tmp_path):
+    alone = StructuredBoostingClassifier(MONTHS, n_estimators=5, n_bags=2, n_jobs=1).fit(X, Y)
+    alone.save(tmp_path / "model")
+    loaded = DaskStructuredBoostingClassifier.load(tmp_path / "model")
+    proba = loaded.predict_proba(da.from_array(X_TEST, chunks=(300, 3))).compute()
+    np.testing.assert_array_equal(proba, alone.predict_proba(X_TEST))
+    with pytest.raises(StructentError, match="engine must be 'xgboost' to train on Dask"):
+        loaded.fit(DASK_X, DASK_Y)
+
+
+def test_what_was_used_is_told_as_on_one_machine(model):
+    assert (model.max_depth_, model.split_search_) == (3, "full")
+    auto = DaskStructuredBoostingClassifier(MONTHS, **{**ROUNDS, "max_depth": "auto"})
+    auto.set_params(n_estimators=2, split_search="auto").fit(DASK_X, DASK_Y)
+    assert (auto.max_depth_, auto.split_search_) == (3, "full")
 
 
 def test_the_local_model_is_a_copy_of_its_own(model):

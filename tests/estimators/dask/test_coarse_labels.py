@@ -6,7 +6,7 @@ import pytest
 
 from structent import LabelError, StructuredBoostingClassifier
 from structent.estimators.dask.classifier import DaskStructuredBoostingClassifier
-from tests.estimators.dask.problems import MONTHS, circle_rows, two_workers
+from tests.estimators.dask.problems import MONTHS, XGBOOST, circle_rows, two_workers
 
 pytestmark = pytest.mark.requires("dask")
 
@@ -18,7 +18,7 @@ for row in range(0, 900, 2):
 MIXED[0] = frozenset(MONTHS.classes[2:5])
 DASK_X, DASK_Y = da.from_array(X, chunks=(300, 3)), da.from_array(MIXED, chunks=300)
 EVAL = (X[:101], MIXED[:101])
-ROUNDS = {"n_estimators": 10, "random_state": 0, "allow_blocks": True, "learning_rate": 0.3}
+ROUNDS = {**XGBOOST, "n_estimators": 10, "allow_blocks": True, "early_stopping_rounds": 25}
 
 
 @pytest.fixture(scope="module")

@@ -47,6 +47,8 @@ def test_a_chunk_that_cannot_be_computed_is_an_error_with_its_number():
     [
         ({"engine": "lightgbm", "trees": "per_class"}, "engine must be 'xgboost' to train on Dask"),
         ({"split_search": "structured"}, "split_search must be 'full' on Dask"),
+        ({"split_search": "sketch"}, "split_search='sketch' needs engine='structent'"),
+        ({"max_depth": 0}, "max_depth must be between 1 and 30, got 0"),
         ({"n_estimators": 0}, "n_estimators"),
         ({"timeout": 0}, "timeout"),
         ({"n_jobs": 0}, "n_jobs"),
@@ -72,6 +74,8 @@ def test_wrong_parameters_are_refused(changes, message):
         ),
         ({"sample_weight": -da.ones(2000)}, "sample_weight must be finite and not negative"),
         ({"sample_weight": da.zeros(2000)}, "a row to train on that has a weight"),
+        ({"sample_weight": da.full(2000, 1e300)}, "mean weight .* 1e-06 and 1e[+]06 .*, got 1e"),
+        ({"sample_weight": da.full(2000, 1e-300)}, "multiply sample_weight by a number that"),
         ({"eval_set": (X_TEST[:, :2], Y_TEST)}, "3 columns of the training rows"),
         ({"eval_set": (DASK_X[:, :2], DASK_Y)}, "3 columns of the training rows"),
         ({"eval_set": DASK_X}, r"eval_set must be \(X, y\)"),

@@ -75,6 +75,7 @@ def test_one_that_falls_into_what_xgboost_asks_ends_the_fit(monkeypatch):
         return give_rows(self, *arguments)
 
     monkeypatch.setattr(SingleBatchInternalIter, "next", interrupted)
+    model = StructuredBoostingClassifier(engine="xgboost")
     with pytest.raises(KeyboardInterrupt):
-        StructuredBoostingClassifier().fit(np.arange(8.0)[:, None], np.arange(8) % 2)
+        model.fit(np.arange(8.0)[:, None], np.arange(8) % 2)
     assert len(asked) > 1  # it went on to the end

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from structent import RandomPartition, SpanningTreePartitions, circular, hierarchy, trivial
 from structent.errors import LabelError, StructureError
 from structent.kernels import reference
+from structent.losses.boosters.rounds import drawn_blocks
 from structent.losses.boosters.xgboost import SplitSearch, structured_metric, structured_objective
 from structent.structure import catalog
 from tests.kernels.problems import EXTREME_LOGITS, problems
@@ -216,8 +217,9 @@ def test_splits_are_searched_on_the_sums_over_blocks():
     rng = np.random.default_rng(0)
     gradient, hessian = rng.normal(size=(2, 5, 12)).astype(np.float32)
     for iteration in range(6):
-        search = SplitSearch(MONTHS.with_singleton_weight(0.0), seed=1, first_round=4)
-        block_of = search.drawn(4 + iteration)
+        structure = MONTHS.with_singleton_weight(0.0)
+        search = SplitSearch(structure, seed=1, first_round=4)
+        block_of = drawn_blocks(structure, 1, 4 + iteration)
         reduced = search.reduced(iteration, gradient, hessian)
         for whole, of_blocks in zip((gradient, hessian), reduced, strict=True):
             for block in range(4):
@@ -226,16 +228,16 @@ def test_splits_are_searched_on_the_sums_over_blocks():
 
 
 def test_partitions_are_drawn_by_weight_and_by_round():
-    search = SplitSearch(MONTHS.reweight([0.5, 0.25, 0.0, 0.25]), seed=0, first_round=0)
-    drawn = [search.drawn(i).tolist() for i in range(2000)]
+    structure = MONTHS.reweight([0.5, 0.25, 0.0, 0.25])
+    drawn = [drawn_blocks(structure, 0, i).tolist() for i in range(2000)]
     share = [drawn.count(ids) / 2000 for ids in MONTHS.block_of.tolist()]
     np.testing.assert_allclose(share, [0.5, 0.25, 0.0, 0.25], atol=0.05)
-    assert drawn[:20] == [search.drawn(i).tolist() for i in range(20)]
+    assert drawn[:20] == [drawn_blocks(structure, 0, i).tolist() for i in range(20)]
 
 
 def test_a_sampler_draws_its_own_partition_for_the_splits():
-    search = SplitSearch(RING.with_singleton_weight(0.0), seed=0, first_round=5)
-    assert search.drawn(7).tolist() == RING.sample(7).block_of[0].tolist()
+    drawn = drawn_blocks(RING.with_singleton_weight(0.0), 0, 7)
+    assert drawn.tolist() == RING.sample(7).block_of[0].tolist()
 
 
 def test_singletons_mean_the_whole_gradient_and_one_block_is_never_drawn():

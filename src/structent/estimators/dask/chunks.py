@@ -37,6 +37,7 @@ da = load_optional("dask.array", extra="dask", purpose=_PURPOSE)
 dd = load_optional("dask.dataframe", extra="dask", purpose=_PURPOSE)
 pandas = load_optional("pandas", extra="dask", purpose=_PURPOSE)
 
+_ORDINARY = 1e6  # the largest mean weight of rows, and the inverse of the least
 _NO_LABELS, _NO_WEIGHTS = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64)
 _NO_ROW = "there must be a row to train on that has a weight, got none; see also sample_weight"
 _NO_VALIDATION = (
@@ -378,6 +379,7 @@ def _in_arrays(
     filled = [rows for rows, count in zip(kept, counts, strict=True) if count]
     if not filled:
         raise StructentError(if_none)
+    _check_weights(float(np.sum(totals)) / sum(counts))
     no_features = np.empty((0, len(encoder.is_categorical)), dtype=np.float32)
     likes: list[NDArray[Any]] = [no_features, _NO_LABELS, _NO_WEIGHTS]
     arrays = (
@@ -385,6 +387,15 @@ def _in_arrays(
         for place, like in enumerate(likes)
     )
     return TrainingRows(*arrays), np.sum(totals, axis=0)
+
+
+def _check_weights(mean: float) -> None:
+    """Refuse weights whose sums float32 would lose: only on one machine are they scaled."""
+    if not 1 / _ORDINARY <= mean <= _ORDINARY:
+        raise StructentError(
+            f"the mean weight of the rows must be between {1 / _ORDINARY:g} and {_ORDINARY:g} on "
+            f"Dask, got {mean:g}; multiply sample_weight by a number that brings it near 1"
+        )
 
 
 def _encoded(

@@ -68,16 +68,18 @@ class DaskStructuredBoostingClassifier(
 
     Parameters
     ----------
-    structure, weights, n_estimators, learning_rate, max_depth, min_child_weight, reg_lambda
+    structure, weights, n_estimators, learning_rate, min_child_weight, reg_lambda
         As there. ``weights="auto"`` chooses on at most 20,000 rows, drawn uniformly from all and
         brought to the client.
+    max_depth
+        The depth of the trees; "auto" is 3, because no depths are tried out on a cluster.
     subsample, colsample, trees, curvature, early_stopping_rounds, class_weight
-        As there.
+        As there. There is no refit on the rows that were held back.
     engine
         "xgboost", the only one that trains on Dask.
     split_search
-        "full". For "structured" XGBoost 3.2 would sum leaf values over the rows of one worker
-        only, and workers would not agree on the model.
+        "full" or "auto", which is the same here. For "structured" XGBoost 3.2 would sum leaf values
+        over the rows of one worker only, and workers would not agree on the model.
     validation_fraction
         The share of the rows held back for early stopping if there is no ``eval_set``. Each row is
         drawn by itself, as a function of the seed and its chunk: the shares of the classes differ,
@@ -94,7 +96,9 @@ class DaskStructuredBoostingClassifier(
 
     Attributes
     ----------
-    classes_, structure_, weights_, best_iteration_, validation_log_loss_, feature_importances_
+    classes_, structure_, weights_, best_iteration_, max_depth_, split_search_
+        As there.
+    validation_log_loss_, feature_importances_
         As there.
     n_features_in_, feature_names_in_
         The columns of X, as in scikit-learn.
@@ -125,7 +129,7 @@ class DaskStructuredBoostingClassifier(
         weights: Any = None,
         n_estimators: int = 2000,
         learning_rate: float = 0.05,
-        max_depth: int = 3,
+        max_depth: int | str = 3,
         min_child_weight: float = 0.0,
         reg_lambda: float = 1.0,
         subsample: float = 1.0,
@@ -199,22 +203,21 @@ class DaskStructuredBoostingClassifier(
         rows, validation, totals = self._rows(lazy, eval_chunks, encoder, random, cluster)
         check_two_classes(np.array([classes.name(int(code)) for code in np.flatnonzero(totals)]))
         with cluster.progress(settings.n_estimators, shown=self.progress) as on_round:
-            model, scores = cluster.train(
-                Training(
-                    rows,
-                    validation,
-                    classes.structure,
-                    None,
-                    log_prior_of_totals(spread_totals(totals, classes.coarse_sets)),
-                    encoder.is_categorical,
-                    settings,
-                    _seed(random),
-                    self._n_threads(cluster),
-                    on_round,
-                    classes.label_sets,
-                )
+            training = Training(
+                rows,
+                validation,
+                classes.structure,
+                None,
+                log_prior_of_totals(spread_totals(totals, classes.coarse_sets)),
+                encoder.is_categorical,
+                settings,
+                _seed(random),
+                self._n_threads(cluster),
+                on_round,
+                classes.label_sets,
             )
-        self._keep(local.adopt(FittedBoosting(encoder, model, scores, int(self.max_depth))))
+            model, scores = cluster.train(training)
+        self._keep(local.adopt(FittedBoosting(encoder, model, scores, training.unraced)))
         return self
 
     def decision_function(self, X: Any) -> Any:
@@ -264,7 +267,9 @@ class DaskStructuredBoostingClassifier(
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Return the model of a file that either class wrote, to predict for tables of Dask."""
         local = StructuredBoostingClassifier.load(path)
-        model = cls(**local.get_params(deep=False))
+        own = cls._get_param_names()  # a model of one machine has more of them
+        parameters = local.get_params(deep=False)
+        model = cls(**{name: parameters[name] for name in own if name in parameters})
         model._keep(local)
         return model
 

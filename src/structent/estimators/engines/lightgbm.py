@@ -18,8 +18,9 @@ from structent.structure import trivial
 
 def train(training: Training) -> Trained:
     """Return the booster of the best round."""
-    settings = training.settings
     _check_that_something_varies(training.rows)
+    training = training.with_ordinary_weights()
+    settings = training.settings
     parameters = _parameters(training) | {
         "objective": structured_objective(
             training.structure,
@@ -45,7 +46,7 @@ def train(training: Training) -> Trained:
     )
     best = booster.best_iteration if booster.best_iteration > 0 else None
     model = LightGBMModel(booster.model_to_string(num_iteration=best), training.start)
-    return Trained(model, training.max_depth)
+    return Trained(model, training.unraced)
 
 
 def mean_of(models: Sequence[Model]) -> Model:
@@ -103,12 +104,12 @@ def _check_that_something_varies(rows: TrainingRows) -> None:
 
 
 def _parameters(training: Training) -> dict[str, Any]:
-    settings = training.settings
+    settings, max_depth = training.settings, training.unraced.max_depth
     return {
         "num_class": training.n_classes,
         "learning_rate": settings.learning_rate,
-        "max_depth": training.max_depth,
-        "num_leaves": 2 ** min(training.max_depth, 17),
+        "max_depth": max_depth,
+        "num_leaves": 2 ** min(max_depth, 17),
         # As in XGBoost, the curvature alone limits a leaf; below 1e-3 LightGBM's sums are noise.
         "min_sum_hessian_in_leaf": max(settings.min_child_weight, 1e-3),
         "min_data_in_leaf": 0,

@@ -14,7 +14,7 @@ from structent._typing import FloatArray, IntArray
 from structent.errors import StructentError
 from structent.estimators.columns import FloatTable
 from structent.estimators.rows import TrainingRows
-from structent.estimators.training import Trained, Training
+from structent.estimators.training import Chosen, Trained, Training
 from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.layout import Layout
 from structent.losses.boosters.rounds import drawn_blocks
@@ -30,7 +30,8 @@ _FEW_CLASSES = 16  # up to which the whole gradient is as quickly searched as a 
 
 def train(training: Training) -> Trained:
     """Return the trees of the best round."""
-    bins = Bins.of(training.rows.features, training.is_categorical)
+    settings = training.settings
+    bins = Bins.of(training.rows.features, training.is_categorical, int(settings.max_bins))
     boosted = partial(
         boost,
         _rows(training.rows, bins, training.n_threads),
@@ -45,16 +46,18 @@ def train(training: Training) -> Trained:
         blocks_of_round=partial(_blocks_of_round, training),
     )
     how = _how(training)
-    if training.settings.max_depth == "auto" and training.validation is not None:
+    if settings.max_depth == "auto" and training.validation is not None:
         depth = best_depth(_DEPTHS, boosted, how)
         how = replace(how, limits=replace(how.limits, max_depth=depth))
     forest, _ = boosted(how, on_round=training.on_round)
-    return Trained(StructentModel([Part(bins, forest)], training.start), how.limits.max_depth)
+    chosen = Chosen(how.limits.max_depth, how.split_search)
+    return Trained(StructentModel([Part(bins, forest)], training.start), chosen)
 
 
 def mean_of(models: Sequence[Any]) -> StructentModel:
     """Return the model whose logits are the mean of those of several models."""
-    return StructentModel([part for model in models for part in model.parts], models[0].start)
+    start = np.mean([model.start for model in models], axis=0)
+    return StructentModel([part for model in models for part in model.parts], start)
 
 
 def from_bytes(content: bytes, start: FloatArray) -> StructentModel:
@@ -92,8 +95,8 @@ class StructentModel:
 
     @property
     def n_rounds(self) -> int:
-        """How many rounds it has; of several forests the longest."""
-        return max(part.forest.n_trees for part in self.parts)
+        """How many rounds it has; of several forests the first."""
+        return self.parts[0].forest.n_trees
 
     def margins(self, features: FloatTable, n_threads: int) -> FloatArray:
         """Return the logits of each row, (n, classes)."""
@@ -138,7 +141,7 @@ def _how(training: Training) -> Boosting:
         int(settings.n_estimators),
         settings.learning_rate,
         Limits(
-            training.max_depth,
+            training.unraced.max_depth,
             None if settings.max_leaves is None else int(settings.max_leaves),
             settings.min_child_weight,
             settings.reg_lambda,

@@ -25,6 +25,7 @@ METRIC = "mlogloss"  # early stopping looks at plain log loss, whatever the stru
 
 def train(training: Training) -> Trained:
     """Return the booster of the best round."""
+    training = training.with_ordinary_weights()
     settings = training.settings
     data = _matrix(training.rows, training)
     evals = []
@@ -40,7 +41,7 @@ def train(training: Training) -> Trained:
         callbacks=callbacks(settings, training.on_round, with_validation=bool(evals)),
         verbose_eval=False,
     )
-    return Trained(XGBoostModel(booster, training.start), training.max_depth)
+    return Trained(XGBoostModel(booster, training.start), training.unraced)
 
 
 def objective(training: Training) -> Any:
@@ -78,7 +79,7 @@ def parameters(training: Training) -> dict[str, Any]:
             "multi_output_tree" if settings.trees == "vector" else "one_output_per_tree"
         ),
         "learning_rate": settings.learning_rate,
-        "max_depth": training.max_depth,
+        "max_depth": training.unraced.max_depth,
         "min_child_weight": settings.min_child_weight,
         "reg_lambda": settings.reg_lambda,
         "subsample": settings.subsample,
