@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.quality --data FOLDER`` (that with ``weather/``) runs what is missing in
 ``quality.jsonl`` and prints the tables; every arm of a trial is a line, so that a run can be broken
-off and taken up again. ``make bench ARGS=--record`` puts the tables into RESULTS.md.
+off and taken up again. ``--engines`` says which engines to run. ``make bench ARGS=--record`` puts
+the tables into RESULTS.md.
 
 Each trial draws 25,000 test rows, 5,000 validation rows and n training rows, the same for all arms.
 Every arm has the same grid of depth, learning rate and L2 penalty (from 5,000 rows on: of depth),
@@ -27,7 +28,8 @@ import polars as pl
 from structent import LabelGraph, SpanningTreePartitions, circular, trivial
 from structent.estimators.boosting import StructuredBoostingClassifier
 
-TITLE = "Does the structure help? Test log loss on California's daily weather (engine: XGBoost)"
+TITLE = "Does the structure help? Test log loss on California's daily weather"
+ENGINES = {"xgboost": "XGBoost's vector leaves", "structent": "our own engine"}
 KEPT = Path(__file__).parent / "quality.jsonl"
 FEATURES = ["PRCP", "TMAX", "TMIN"]
 N_TEST, N_VALIDATION, N_TRIALS = 25_000, 5_000, 5
@@ -54,11 +56,12 @@ class Problem:
 
 @dataclass(frozen=True)
 class Arm:
-    """One way to train: the structure of the loss, that of the splits, and the curvature."""
+    """One way to train: the structure of the loss, what splits are searched on, the curvature."""
 
     loss: str
     splits: str = "full"
     curvature: str = "gradient"
+    engine: str = "xgboost"
 
     @property
     def name(self) -> str:
@@ -82,6 +85,16 @@ SPLIT_ARMS = {
     ],
 }  # fmt: skip
 CURVATURE_SIZES = (500, 1000, 2000)
+LOSSES = {
+    "months": ("none", "fixed", "fixed, scrambled"),
+    "counties": ("none", "drawn", "drawn, scrambled"),
+}
+# With the settings of the others, and as our own engine searches by default.
+OWN_ARMS = {
+    problem: [Arm(loss, splits, engine="structent") for splits in ("full", "sketch")
+              for loss in losses]
+    for problem, losses in LOSSES.items()
+}  # fmt: skip
 
 
 def months() -> Problem:
@@ -123,31 +136,32 @@ def counties(data: Path) -> Problem:
     )
 
 
-def run(data: Path, *, n_threads: int) -> None:
+def run(data: Path, engines: list[str], *, n_threads: int) -> None:
     """Run what is missing, smallest sizes first."""
     weather = pl.read_parquet(data / "weather" / "california_daily_2000_2018.parquet")
     problems = {"months": months(), "counties": counties(data)}
     done = {_key(line) for line in _lines()}
-    for name, n_rows, arm in _plan(problems):
+    for name, n_rows, arm in _plan(problems, engines):
         for trial in range(N_TRIALS):
-            key = (name, n_rows, arm.name, trial)
+            key = (name, n_rows, arm.engine, arm.name, trial)
             if key not in done:
                 done.add(key)
                 line = _trial(weather, problems[name], n_rows, arm, trial, n_threads)
                 line |= {"problem": name, "n": n_rows, "arm": arm.name, "trial": trial}
+                line |= {"engine": arm.engine}
                 with KEPT.open("a") as file:
                     file.write(json.dumps(line) + "\n")
                 print(line, flush=True)
 
 
-def _plan(problems: dict[str, Problem]) -> Iterator[tuple[str, int, Arm]]:
+def _plan(problems: dict[str, Problem], engines: list[str]) -> Iterator[tuple[str, int, Arm]]:
     for size in sorted({size for problem in problems.values() for size in problem.sizes}):
         for name, problem in problems.items():
             if size in problem.sizes:
-                arms = list(SPLIT_ARMS[name])
+                arms = [*SPLIT_ARMS[name], *OWN_ARMS[name]]
                 if size in CURVATURE_SIZES:
                     arms += CURVATURE_ARMS[name]
-                yield from ((name, size, arm) for arm in arms)
+                yield from ((name, size, arm) for arm in arms if arm.engine in engines)
 
 
 def _trial(
@@ -183,12 +197,15 @@ def _trial(
 def _model(
     problem: Problem, arm: Arm, setting: dict[str, float], trial: int, n_threads: int
 ) -> StructuredBoostingClassifier:
-    structure = problem.structures[arm.loss if arm.splits == "full" else arm.splits]
-    plain_loss = arm.loss == "none" and arm.splits != "full"
+    is_search = arm.splits in {"full", "sketch"}
+    structure = problem.structures[arm.loss if is_search else arm.splits]
+    plain_loss = arm.loss == "none" and not is_search
+    # As many bins as XGBoost has, whatever the number of rows.
+    of_engine = {"max_bins": 255} if arm.engine == "structent" else {}
     return StructuredBoostingClassifier(
         structure, weights=1.0 if plain_loss else None, curvature=arm.curvature, **setting,
-        split_search="full" if arm.splits == "full" else "structured",
-        engine="xgboost", n_estimators=2000, subsample=1.0, colsample=1.0,
+        split_search=arm.splits if is_search else "structured", engine=arm.engine, **of_engine,
+        n_estimators=2000, subsample=1.0, colsample=1.0,
         early_stopping_rounds=25, refit=False, random_state=trial, n_jobs=n_threads,
     )  # fmt: skip
 
@@ -201,23 +218,54 @@ def _log_loss(model: StructuredBoostingClassifier, X: Any, y: Any) -> float:  # 
 def tables() -> list[str]:
     """Return the results as Markdown: means, spread over trials, and paired differences."""
     lines = _lines()
-    text: list[str] = []
+    text = [
+        "", "The last column is the time of a round. Arms that search splits on a sketch are "
+        "compared with none on a sketch, the others with none on the full gradient.",
+        *_parity(lines),
+    ]  # fmt: skip
     for problem, n_rows in sorted({(line["problem"], line["n"]) for line in lines}):
-        chosen = [line for line in lines if (line["problem"], line["n"]) == (problem, n_rows)]
-        text += ["", f"### {problem}, {n_rows:,} training rows", ""]
-        text += ["| loss / splits / curvature | test log loss | sd | against none | ms a round |"]
-        text += ["|---|---|---|---|---|"]
-        text += _rows(chosen)
+        for engine, title in ENGINES.items():
+            wanted = (problem, n_rows, engine)
+            chosen = [line for line in lines if _key(line)[:3] == wanted]
+            if chosen:
+                text += ["", f"### {problem}, {n_rows:,} training rows, {title}", ""]
+                text += ["| loss / splits / curvature | test log loss | sd | against none | ms |"]
+                text += ["|---|---|---|---|---|"]
+                text += _rows(chosen)
     return text
+
+
+def _parity(lines: list[dict[str, Any]]) -> list[str]:
+    """Return the difference between the engines with the same settings, trial by trial."""
+    by_key = {_key(line): line["test"] for line in lines}
+    rows = []
+    for problem, n_rows in sorted({(line["problem"], line["n"]) for line in lines}):
+        pairs = [
+            tuple(by_key.get((problem, n_rows, engine, Arm("none").name, trial))
+                  for engine in ENGINES)
+            for trial in range(N_TRIALS)
+        ]  # fmt: skip
+        both = np.array([pair for pair in pairs if None not in pair], dtype=float)
+        if len(both) > 1:
+            difference = both[:, 1] - both[:, 0]
+            error = difference.std(ddof=1) / len(both) ** 0.5
+            rows.append(
+                f"| {problem} | {n_rows:,} | {both[:, 0].mean():.4f} | {both[:, 1].mean():.4f} "
+                f"| {difference.mean():+.4f} +- {error:.4f} |"
+            )
+    title = "### The same settings, no structure: our own engine against XGBoost's vector leaves"
+    head = ["| problem | training rows | XGBoost | ours | difference |", "|---|---|---|---|---|"]
+    return ["", title, "", *head, *rows] if rows else []
 
 
 def _rows(lines: list[dict[str, Any]]) -> list[str]:
     by_arm: dict[str, dict[int, dict[str, Any]]] = {}
     for line in lines:
         by_arm.setdefault(line["arm"], {})[line["trial"]] = line
-    baseline = by_arm.get(Arm("none").name, {})
     rows = []
     for arm, trials in by_arm.items():
+        splits = "sketch" if "/ sketch /" in arm else "full"
+        baseline = by_arm.get(Arm("none", splits).name, {})
         test = np.array([trials[trial]["test"] for trial in sorted(trials)])
         paired = [t for t in sorted(trials) if t in baseline]
         gains = np.array([trials[t]["test"] - baseline[t]["test"] for t in paired])
@@ -234,14 +282,16 @@ def _lines() -> list[dict[str, Any]]:
     return [json.loads(line) for line in KEPT.read_text().splitlines()] if KEPT.exists() else []
 
 
-def _key(line: dict[str, Any]) -> tuple[str, int, str, int]:
-    return line["problem"], line["n"], line["arm"], line["trial"]
+def _key(line: dict[str, Any]) -> tuple[str, int, str, str, int]:
+    engine = line.get("engine", "xgboost")  # the first lines had no other
+    return line["problem"], line["n"], engine, line["arm"], line["trial"]
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="the folder with weather/")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
     arguments = parser.parse_args()
-    run(arguments.data, n_threads=arguments.threads)
+    run(arguments.data, arguments.engines, n_threads=arguments.threads)
     print("\n".join(tables()))

@@ -89,7 +89,8 @@ class StructuredBoostingClassifier(
         leaves of a level are. Needs ``engine="structent"``.
     max_bins
         The most bins of a column, at most 255. Columns with fewer distinct values have a bin for
-        each; of categories, the rarest share the last bin. Needs ``engine="structent"``.
+        each; of categories, the rarest share the last bin. None means 255, but for numbers one for
+        16 rows if that is less, and never fewer than 64. Needs ``engine="structent"``.
     subsample, colsample
         The share of the rows, and of the columns, that each tree sees.
     engine
@@ -106,10 +107,10 @@ class StructuredBoostingClassifier(
         "full" searches splits on the whole gradient. "structured" searches on its sums over the
         blocks of a partition, drawn in every round from the structure by its own weights (those of
         ``weights="auto"`` if chosen): faster with many classes. With ``weights=1`` the loss is
-        plain, and only the splits use the structure. Needs vector leaves. "sketch" searches on a
-        random projection of the gradient; it needs ``engine="structent"``. "auto" is "sketch" with
-        more than 16 classes and "full" otherwise; with other engines it is always "full". Leaf
-        values always come from the whole gradient.
+        plain, and only the splits use the structure. Needs vector leaves. "sketch" searches on the
+        gradient along one random direction among the classes, a new one in every round; it needs
+        ``engine="structent"``, for which it is what "auto" means. With other engines "auto" is
+        "full". Leaf values always come from the whole gradient.
     early_stopping_rounds
         Training ends after this many rounds without a better validation log loss, and keeps the
         best round. With None all rounds are trained, on all rows.
@@ -190,10 +191,10 @@ class StructuredBoostingClassifier(
         learning_rate: float = 0.05,
         max_depth: int | str = "auto",
         max_leaves: int | None = None,
-        max_bins: int = 255,
+        max_bins: int | None = None,
         min_child_weight: float = 0.0,
         reg_lambda: float = 1.0,
-        subsample: float = 1.0,
+        subsample: float = 0.8,
         colsample: float = 1.0,
         engine: str = "structent",
         trees: str = "vector",

@@ -36,7 +36,7 @@ Fitted = TypeVar("Fitted")
 
 _METADATA, _STRUCTURE, _ATTACHED = "metadata.json", "structure.json", "attachments/"
 # What files of older versions lack.
-_LATER = {"allow_blocks": False, "max_leaves": None, "max_bins": 255, "refit": False, "n_bags": 1}
+_LATER = {"allow_blocks": False, "max_leaves": None, "max_bins": None, "refit": False, "n_bags": 1}
 _TYPES_OF_LABELS = "biufUO"  # those that scikit-learn takes
 
 

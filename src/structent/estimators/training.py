@@ -52,7 +52,7 @@ class Settings:
     split_search: str
     early_stopping_rounds: int | None
     max_leaves: int | None = None
-    max_bins: int = MOST_BINS
+    max_bins: int | None = None
     n_bags: int = 1
 
     def __post_init__(self) -> None:
@@ -62,7 +62,8 @@ class Settings:
             checked_integer(given, "max_depth", at_least=1, at_most=30)
         checked_integer(self.n_bags, "n_bags", at_least=1, at_most=10_000)
         reason = ", because a bin is one byte and missing values need one"
-        checked_integer(self.max_bins, "max_bins", at_least=2, at_most=MOST_BINS, reason=reason)
+        if self.max_bins is not None:
+            checked_integer(self.max_bins, "max_bins", at_least=2, at_most=MOST_BINS, reason=reason)
         if self.max_leaves is not None:
             checked_integer(self.max_leaves, "max_leaves", at_least=2, at_most=2**24)
         if self.early_stopping_rounds is not None:
@@ -99,7 +100,7 @@ class Settings:
         """Refuse what only our own engine can do."""
         for name, allowed in (("split_search", self.split_search != "sketch"),
                               ("max_leaves", self.max_leaves is None),
-                              ("max_bins", self.max_bins == MOST_BINS),
+                              ("max_bins", self.max_bins is None),
                               ("n_bags", self.n_bags == 1)):  # fmt: skip
             if not allowed:
                 raise StructentError(

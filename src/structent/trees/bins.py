@@ -19,6 +19,7 @@ from structent.errors import StructentError
 Table: TypeAlias = NDArray[np.float32]
 BinTable: TypeAlias = NDArray[np.uint8]
 
+_LEAST_BINS, _ROWS_FOR_A_BIN = 64, 16  # where nobody says how many
 MOST_BINS = 255  # a bin is a byte, and the missing values need one
 _ROWS_FOR_QUANTILES = 200_000  # more rows would not move a quantile by a bin
 _LARGEST = np.finfo(np.float32).max
@@ -56,15 +57,17 @@ class Bins:
         cls,
         features: Table,
         is_categorical: Sequence[bool] | None = None,
-        max_bins: int = MOST_BINS,
+        max_bins: int | None = MOST_BINS,
         rng: np.random.Generator | None = None,
     ) -> Bins:
         """Return the bins of a table, (n, columns): quantiles, or every value where they are few.
 
-        Of many rows a sample that ``rng`` draws decides where the quantiles are.
+        Of many rows a sample that ``rng`` draws decides where the quantiles are. Without
+        ``max_bins`` there are as many as a byte holds, but for the numbers of few rows fewer.
         """
-        if not 2 <= max_bins <= MOST_BINS:
+        if max_bins is not None and not 2 <= max_bins <= MOST_BINS:
             raise StructentError(f"max_bins must be between 2 and {MOST_BINS}, got {max_bins}")
+        of_numbers, of_categories = max_bins or _bins_for(len(features)), max_bins or MOST_BINS
         categorical = (False,) * features.shape[1] if is_categorical is None else is_categorical
         sample = features
         if len(features) > _ROWS_FOR_QUANTILES:
@@ -73,14 +76,14 @@ class Bins:
         none_of_edges, none_of_categories = np.empty(0, np.float32), np.empty(0, np.uint8)
         return cls(
             tuple(
-                none_of_edges if of_categories else _edges(sample[:, column], max_bins)
-                for column, of_categories in enumerate(categorical)
+                none_of_edges if is_category else _edges(sample[:, column], of_numbers)
+                for column, is_category in enumerate(categorical)
             ),
             tuple(
-                _bins_of_categories(features[:, column], max_bins)
-                if of_categories
+                _bins_of_categories(features[:, column], of_categories)
+                if is_category
                 else none_of_categories
-                for column, of_categories in enumerate(categorical)
+                for column, is_category in enumerate(categorical)
             ),
         )
 
@@ -164,6 +167,14 @@ class Bins:
 
 def _damaged(why: str) -> StructentError:
     return StructentError(f"the bins in the file are damaged: {why}; save the model again")
+
+
+def _bins_for(n_rows: int) -> int:
+    """Return how many bins the numbers of so many rows need.
+
+    More would cost time, and gave no better models in the trials of ARCHITECTURE.md.
+    """
+    return min(MOST_BINS, max(_LEAST_BINS, n_rows // _ROWS_FOR_A_BIN))
 
 
 def _edges(values: Table, max_bins: int) -> Table:
