@@ -243,3 +243,12 @@ def test_a_table_of_any_memory_layout_is_read():
     wanted = Bins.of(features.astype(np.float32)).table(features.astype(np.float32))
     bins = Bins.of(np.asfortranarray(features.astype(np.float32)))
     np.testing.assert_array_equal(bins.table(np.asfortranarray(features)), wanted)
+
+
+@pytest.mark.parametrize(("n_rows", "n_bins"), [(40, 40), (500, 64), (1600, 100), (9000, 255)])
+def test_numbers_of_few_rows_have_few_bins_unless_somebody_says_how_many(n_rows, n_bins):
+    numbers = np.random.default_rng(0).permutation(n_rows).astype(np.float32)
+    categories = np.arange(n_rows, dtype=np.float32) % 200
+    table = np.column_stack([numbers, categories])
+    assert Bins.of(table, [False, True], None).n_bins.tolist() == [n_bins, min(n_rows, 200)]
+    assert Bins.of(table, [False, True], 255).n_bins[0] == min(n_rows, 255)
