@@ -131,8 +131,10 @@ def test_a_true_structure_helps_where_rows_are_few(engine):
 @ENGINES
 def test_no_structure_and_a_trivial_one_are_the_same(engine):
     features, labels = rows_of(["b", "a", "c"])
-    of_none = quick(**engine).fit(features, labels)
-    of_trivial = quick(trivial(["b", "a", "c"]), **engine).fit(features, labels)
+    of_none = quick(split_search="full", **engine).fit(features, labels)
+    of_trivial = quick(trivial(["b", "a", "c"]), split_search="full", **engine).fit(
+        features, labels
+    )
     np.testing.assert_allclose(
         of_none.predict_proba(features), of_trivial.predict_proba(features), atol=1e-6
     )
@@ -292,7 +294,9 @@ def test_columns_are_sorted_whatever_the_order_of_the_structure(engine):
     structure = months()
     backwards = structure.restrict(structure.classes[::-1])
     proba = [
-        quick(given, n_estimators=10, **engine).fit(features, labels).predict_proba(features)
+        quick(given, n_estimators=10, split_search="full", **engine)
+        .fit(features, labels)
+        .predict_proba(features)
         for given in (structure, backwards)
     ]
     np.testing.assert_allclose(*proba, atol=1e-5)
