@@ -100,7 +100,7 @@ def _fixed_structent(settings: Fixed, **options: Any) -> Any:
     return StructuredBoostingClassifier(
         engine="structent", n_estimators=settings.n_rounds, max_depth=settings.depth,
         learning_rate=settings.rate, early_stopping_rounds=None, n_jobs=settings.n_threads,
-        random_state=0, **{"split_search": "auto", **options},
+        subsample=1.0, random_state=0, **{"split_search": "auto", **options},
     )  # fmt: skip
 
 

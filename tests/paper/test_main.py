@@ -301,7 +301,9 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(
     assert process.returncode == 130
     assert out == ""
     note, sentence = err.rstrip("\n").rsplit("\n", 1)
-    assert " ".join(note.split()).startswith("Finished runs are in")
+    # Before it stand the warnings that two rounds are too few, as often as a run got that far.
+    assert "Finished runs are in" in " ".join(note.split())
+    assert "Traceback" not in note
     assert sentence == "paper: broken off; no file was left half written"
     before = kept.read_bytes()
     assert 1 <= len(numbers(kept)) < 10
