@@ -34,6 +34,8 @@ from benchmarks.engine_page import CASES, KEPT, page  # noqa: E402
 from benchmarks.lines import Line, keep  # noqa: E402
 
 ROUNDS_OF_CASES = ((5, 45), (5, 25), (2, 8))  # few and many
+ROUNDS_OF_FAST = (5, 45)  # else reading the table would hide the rounds
+FAST = ("structent", "structent, full gradient", "ChimeraBoost")
 OF_CURVES = ("structent", "XGBoost")
 FEW, DRAWN_AT_A_TIME = 2, 10_000
 
@@ -60,7 +62,8 @@ def rounds(effort: Effort) -> Iterator[Line]:
     for (n_rows, n_columns, n_classes, depth), bounds in zip(CASES, ROUNDS_OF_CASES, strict=True):
         problem = _problem(effort.rows(n_rows), n_columns, n_classes)
         makers = {name: partial(_fixed, name, depth=depth) for name in peers.FIXED}
-        for name, milliseconds in _per_round(makers, problem, bounds, effort).items():
+        bounds_of = {name: ROUNDS_OF_FAST if name in FAST else bounds for name in makers}
+        for name, milliseconds in _per_round(makers, problem, bounds_of, effort).items():
             case = [n_rows, n_columns, n_classes, depth]
             yield {"part": "rounds", "case": case, "name": name, "milliseconds": milliseconds}
 
@@ -86,7 +89,8 @@ def threads(effort: Effort) -> Iterator[Line]:
         n_threads: partial(_fixed, "structent", depth=depth, n_threads=n_threads)
         for n_threads in (1, 2)
     }
-    for n_threads, milliseconds in _per_round(makers, problem, (2, 22), effort).items():
+    bounds = dict.fromkeys(makers, (2, 42))
+    for n_threads, milliseconds in _per_round(makers, problem, bounds, effort).items():
         yield {"part": "threads", "threads": n_threads, "milliseconds": milliseconds}
 
 
@@ -150,7 +154,8 @@ def _curve(part: str, sizes: list[tuple[int, int]], effort: Effort) -> Iterator[
         # Enough rounds to be seen beside the noise of reading the table.
         many = FEW + int(np.clip(10_000_000 // (n_used * n_classes), 4, effort.most_rounds))
         makers = {name: partial(_fixed, name) for name in OF_CURVES}
-        for name, milliseconds in _per_round(makers, problem, (FEW, many), effort).items():
+        bounds = dict.fromkeys(makers, (FEW, many))
+        for name, milliseconds in _per_round(makers, problem, bounds, effort).items():
             size = {"rows": n_rows, "classes": n_classes}
             yield {"part": part, **size, "name": name, "milliseconds": milliseconds}
 
@@ -160,19 +165,19 @@ def _fixed(name: str, n_rounds: int, **settings: int) -> Any:
 
 
 def _per_round(
-    makers: dict[Any, Callable[[int], Any]], problem: Problem, bounds: tuple[int, int],
-    effort: Effort,
+    makers: dict[Any, Callable[[int], Any]], problem: Problem,
+    bounds: dict[Any, tuple[int, int]], effort: Effort,
 ) -> dict[Any, float]:  # fmt: skip
-    """Return the milliseconds of one round of each alternative."""
-    few, many = bounds
+    """Return the milliseconds of one round of each alternative, given few and many rounds."""
     alternatives = {
         (name, n_rounds): partial(_fit, make, n_rounds, problem)
         for name, make in makers.items()
-        for n_rounds in bounds
+        for n_rounds in bounds[name]
     }
     seconds = interleaved_medians(alternatives, rounds=effort.repeats)
     return {
-        name: 1e3 * (seconds[name, many] - seconds[name, few]) / (many - few) for name in makers
+        name: 1e3 * (seconds[name, many] - seconds[name, few]) / (many - few)
+        for name, (few, many) in bounds.items()
     }
 
 
