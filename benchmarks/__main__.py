@@ -20,7 +20,7 @@ from importlib import import_module  # noqa: E402
 from importlib.metadata import version  # noqa: E402
 from pathlib import Path  # noqa: E402
 
-from benchmarks import budget, defaults_page, engine_page, quality, verdicts  # noqa: E402
+from benchmarks import budget, choices, defaults_page, engine_page, quality, verdicts  # noqa: E402
 from benchmarks.lines import machine  # noqa: E402
 
 TIMED = ("structures", "losses", "jax_losses", "boosting", "linear")
@@ -33,6 +33,7 @@ KEPT: dict[str, tuple[str, Callable[[], list[str]]]] = {
 WITH_PEERS: dict[str, tuple[str, Callable[[], list[str]]]] = {
     "defaults": (defaults_page.TITLE, defaults_page.page),
     "engine": (engine_page.TITLE, engine_page.page),
+    "choices": (choices.TITLE, choices.page),
 }
 ALL = (*TIMED, *KEPT, *WITH_PEERS)
 VERSIONS = (

@@ -172,7 +172,7 @@ def _damaged(why: str) -> StructentError:
 def _bins_for(n_rows: int) -> int:
     """Return how many bins the numbers of so many rows need.
 
-    More would cost time, and gave no better models in the trials of ARCHITECTURE.md.
+    More would cost time, and small tables are no better for them (benchmarks/choices.py).
     """
     return min(MOST_BINS, max(_LEAST_BINS, n_rows // _ROWS_FOR_A_BIN))
 
