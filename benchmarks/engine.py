@@ -211,7 +211,7 @@ def _bytes_of_fit(name: str, size: tuple[int, int, int]) -> int:
     """Return the highest memory during a fit minus the memory before it, table included."""
     _fixed(name, 1).fit(*_problem(500, 4, 5))  # compiles
     problem = _problem(*size)
-    with suppress(OSError):  # where it cannot be reset, the highest so far is that of compiling
+    with suppress(OSError):  # some systems cannot forget the peak: then it may be the compiler's
         Path("/proc/self/clear_refs").write_text("5")
     before = _status("VmRSS")
     _fixed(name, 2).fit(*problem)

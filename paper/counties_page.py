@@ -49,10 +49,11 @@ _ARMS = [Arm("variable", n_blocks, weight) for n_blocks, weight in COUNTY_COMBIN
 _PAPERS_BEST = Arm("variable", 10, 0.5)
 _INTRODUCTION = (
     "Which county is it, given the rain and the temperatures of a day at a station? The graph of "
-    "neighbouring counties is cut at random into connected blocks, anew for every tree. A column "
-    "has its number of blocks and its singleton weight, which is the share of ordinary "
-    "cross-entropy in the loss. Scrambled is the control that the paper ran for images only: the "
-    "same graph with the counties in a random order. The trees are XGBoost's, with vector leaves."
+    "neighbouring counties is cut at random into connected blocks, in another way for every "
+    "tree. A column has its number of blocks and its singleton weight, which is the share of "
+    "ordinary cross-entropy in the loss. Scrambled is the control that the paper ran for images "
+    "only: the same graph with the counties in a random order. The trees are XGBoost's, with "
+    "vector leaves."
 )
 _MARKERS = "osD^v"
 

@@ -55,10 +55,10 @@ _BLOCKS = {"fixed": None, "variable": MONTH_BLOCKS}
 _INTRODUCTION = (
     "Which month is it, given the rain and the temperatures of a day at a station? Fixed is the "
     "circle of months cut into quarters in three ways; variable cuts it into "
-    f"{MONTH_BLOCKS} blocks at random, anew for every tree. The singleton weight is the share of "
-    "ordinary cross-entropy in the loss. Scrambled is the control that the paper ran for images "
-    "only: the same partitions of months in a random order. The trees are XGBoost's, with vector "
-    "leaves."
+    f"{MONTH_BLOCKS} blocks at random, in another way for every tree. The singleton weight is the "
+    "share of ordinary cross-entropy in the loss. Scrambled is the control that the paper ran "
+    "for images only: the same partitions of months in a random order. The trees are "
+    "XGBoost's, with vector leaves."
 )
 _BEST = (
     "Fixed and variable stand at their best singleton weight, which is named and chosen as the "

@@ -273,6 +273,8 @@ class StructuredBoostingClassifier(
             for _ in range(settings.n_bags)
         ]
         _warn_if_cut_short([bag.scores for bag in bags], settings)
+        if len(bags) == 1:
+            return self.adopt(bags[0])
         model = engine(settings.engine).mean_of([bag.model for bag in bags])
         return self.adopt(replace(bags[0], model=model))
 

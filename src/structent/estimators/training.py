@@ -166,11 +166,12 @@ class Training:
 
     @property
     def unraced(self) -> Chosen:
-        """What is used where nothing is tried out: "auto" is depth 3 and the whole gradient."""
+        """What is used where nothing is tried out."""
         depth, search = self.settings.max_depth, self.settings.split_search
-        return Chosen(
-            DEPTH if depth == "auto" else int(depth), "full" if search == "auto" else search
-        )
+        if search == "auto":
+            # Better on most tables, and quicker (ARCHITECTURE.md); only our own engine can do it.
+            search = "sketch" if self.settings.engine == "structent" else "full"
+        return Chosen(DEPTH if depth == "auto" else int(depth), search)
 
     def with_ordinary_weights(self) -> Training:
         """Return the same task with row weights whose sums float32 holds.

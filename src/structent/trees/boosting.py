@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -132,10 +133,10 @@ def boost(
         on_round(number, loss)
         if judge is not None and judge.has_turned(how.early_stopping_rounds):
             break
-    losses = () if judge is None else tuple(judge.losses)
-    stops = losses and how.early_stopping_rounds is not None
-    n_kept = int(np.argmin(losses)) + 1 if stops else under_way.n_trees
-    return Boosted(Forest.joined(under_way.trees[:n_kept]), losses)
+    if judge is None:
+        return Boosted(Forest.joined(under_way.trees), ())
+    n_kept = under_way.n_trees if how.early_stopping_rounds is None else judge.best_round + 1
+    return Boosted(Forest.joined(under_way.trees[:n_kept]), tuple(judge.losses))
 
 
 def best_depth(depths: Sequence[int], boosted: Callable[[Boosting], Boosted], how: Boosting) -> int:
@@ -212,8 +213,7 @@ class Booster:
         )  # fmt: skip
         seen, others = _sampled_rows(len(self._rows.labels), how.subsample, rng)
         table, columns = _sampled_columns(self._rows.table, how.colsample, rng)
-        is_signed = how.split_search != "sketch" and blocks is None and not self._hessian.size
-        self._write_statistics(blocks, rng, is_signed=is_signed)
+        is_signed = self._write_statistics(blocks, rng)
         nodes = grow_tree(
             table, self._statistics, seen, self._limits, self._room, self._margins.shape[1],
             how.n_threads, is_signed=is_signed,
@@ -230,26 +230,24 @@ class Booster:
         self.trees.append(tree)
         return tree
 
-    def _write_statistics(
-        self, blocks: IntArray | None, rng: np.random.Generator, *, is_signed: bool
-    ) -> None:
+    def _write_statistics(self, blocks: IntArray | None, rng: np.random.Generator) -> bool:
+        """Write what splits are searched on; return whether it is the gradient alone."""
         n_rows, n_classes = self._gradient.shape
+        given, is_signed = (self._gradient, self._hessian), False
+        write: Callable[..., None]
         if self._how.split_search == "sketch":
+            write = partial(sketch.write_direction, *given, sketch.random_direction(n_classes, rng))
             shape = sketch.pair_shape(n_rows)
-        elif is_signed:
-            shape = sketch.signed_shape(n_rows, n_classes)
+        elif blocks is not None:
+            write = partial(sketch.write_blocks, *given, blocks)
+            shape = sketch.wide_shape(n_rows, blocks.max() + 1)
         else:
-            shape = sketch.wide_shape(n_rows, n_classes if blocks is None else blocks.max() + 1)
+            write, is_signed = partial(sketch.write_full, *given), not self._hessian.size
+            shape = (sketch.signed_shape if is_signed else sketch.wide_shape)(n_rows, n_classes)
         if self._statistics.shape != shape:
             self._statistics = np.empty(shape, np.float32)
-        given = (self._gradient, self._hessian)
-        written = (self._statistics, self._how.n_threads)
-        if self._how.split_search == "sketch":
-            sketch.write_direction(*given, sketch.random_direction(n_classes, rng), *written)
-        elif blocks is not None:
-            sketch.write_blocks(*given, blocks, *written)
-        else:
-            sketch.write_full(*given, *written)
+        write(self._statistics, self._how.n_threads)
+        return is_signed
 
     def _leaf_values(self, nodes: Nodes, leaves: IndexArray, seen: RowArray) -> NDArray[np.float32]:
         """Return the values of each leaf, (leaves, classes), and add them to its rows."""
@@ -285,6 +283,7 @@ class _Judge:
         self._shares = weights / weights.sum()
         self._margins = _margins(start, len(rows.labels))
         self.losses: list[float] = []
+        self.best_round = 0
 
     def loss_with(self, tree: Forest) -> float:
         """Return the mean loss with one more tree."""
@@ -294,12 +293,13 @@ class _Judge:
             n_threads=self._n_threads, coarse=self._loss.sets,
         )  # fmt: skip
         self.losses.append(float(losses.rows @ self._shares))
+        if self.losses[-1] < self.losses[self.best_round]:
+            self.best_round = len(self.losses) - 1
         return self.losses[-1]
 
     def has_turned(self, patience: int | None) -> bool:
         """Whether the loss has not become better for so many rounds."""
-        since_best = len(self.losses) - 1 - int(np.argmin(self.losses))
-        return patience is not None and since_best >= patience
+        return patience is not None and len(self.losses) - 1 - self.best_round >= patience
 
 
 def _margins(start: FloatArray, n_rows: int) -> Margins:

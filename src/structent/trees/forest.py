@@ -148,20 +148,20 @@ def _arrays(content: bytes) -> dict[str, NDArray[Any]]:
         shapes = json.loads(line)
         sizes = {name: [int(length) for length in shapes[name]] for name in _DTYPES}
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
-        raise _damaged("its header is no JSON object of shapes") from None
+        raise damaged("its header is no JSON object of shapes") from None
     arrays, at = {}, 0
     for name, kind in _DTYPES.items():
         shape, most = sizes[name], len(rest) - at
         n_axes = 2 if name in _TABLES else 1
         if len(shape) != n_axes or not all(0 <= length <= most for length in shape):
-            raise _damaged(f"the array {name!r} has the shape {shape}")
+            raise damaged(f"the array {name!r} has the shape {shape}")
         n_bytes = np.dtype(kind).itemsize * math.prod(shape)
         if n_bytes > most:
-            raise _damaged(f"the array {name!r} is longer than the file")
+            raise damaged(f"the array {name!r} is longer than the file")
         arrays[name] = np.frombuffer(rest[at : at + n_bytes], dtype=kind).reshape(shape)
         at += n_bytes
     if at != len(rest):
-        raise _damaged(f"it has {len(rest) - at} bytes too many")
+        raise damaged(f"it has {len(rest) - at} bytes too many")
     return arrays
 
 
@@ -174,7 +174,7 @@ def _check_shapes(forest: Forest, n_classes: int) -> None:
         and forest.values.shape[1] == n_classes
     )
     if not shapes_fit:
-        raise _damaged("the shapes of its arrays do not belong together")
+        raise damaged("the shapes of its arrays do not belong together")
 
 
 def _check_indices(forest: Forest, n_columns: int) -> None:
@@ -185,23 +185,24 @@ def _check_indices(forest: Forest, n_columns: int) -> None:
     first, n_nodes = forest.first_node, len(forest.column)
     # Compared and not subtracted: differences could overflow.
     if first[0] != 0 or first[-1] != n_nodes or (first[1:] <= first[:-1]).any():
-        raise _damaged("its trees do not follow one another")
+        raise damaged("its trees do not follow one another")
     if ((forest.column < -1) | (forest.column >= n_columns)).any():
-        raise _damaged(f"it splits by a column that is not one of the {n_columns}")
+        raise damaged(f"it splits by a column that is not one of the {n_columns}")
     is_leaf = forest.column < 0
     lines = forest.child[is_leaf]
     if ((lines < 0) | (lines >= len(forest.values))).any():
-        raise _damaged("a leaf has no values")
+        raise damaged("a leaf has no values")
     size, root = np.diff(first), np.repeat(first[:-1], np.diff(first))
     place = np.arange(n_nodes) - root  # within the tree
     is_after = (forest.child > place) & (forest.child < np.repeat(size, size) - 1)
     if not is_after[~is_leaf].all():
-        raise _damaged("a node's children are not behind it in its tree")
+        raise damaged("a node's children are not behind it in its tree")
     if not (np.isfinite(forest.values).all() and np.isfinite(forest.gain).all()):
-        raise _damaged("a number in it is not finite")
+        raise damaged("a number in it is not finite")
 
 
-def _damaged(why: str) -> StructentError:
+def damaged(why: str) -> StructentError:
+    """Return the error of a file whose trees cannot be those that were saved."""
     return StructentError(f"the trees in the file are damaged: {why}; save the model again")
 
 

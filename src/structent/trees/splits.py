@@ -5,8 +5,8 @@ With G the sum of the gradient of a child's rows and H that of their curvature, 
     sum_c  G_left,c^2 / (H_left,c + lambda)  +  G_right,c^2 / (H_right,c + lambda)
 
 over what the same sum is without it. The statistics of a row are either wide, gradient and
-curvature of 16 classes (in as many chunks as needed), or a pair: gradient and curvature along one
-direction among the classes.
+curvature of 16 classes (in as many chunks as needed), or a pair: the gradient along one direction
+among the classes, and the mean curvature.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from structent._typing import FloatArray
 from structent.errors import StructentError
 from structent.estimators.columns import FloatTable
 from structent.estimators.rows import TrainingRows
-from structent.estimators.training import Model, OnRound, Settings, Trained, Training
+from structent.estimators.training import OnRound, Settings, Trained, Training
 from structent.losses.boosters.lightgbm import lightgbm, structured_metric, structured_objective
 from structent.structure import trivial
 
@@ -47,12 +46,6 @@ def train(training: Training) -> Trained:
     best = booster.best_iteration if booster.best_iteration > 0 else None
     model = LightGBMModel(booster.model_to_string(num_iteration=best), training.start)
     return Trained(model, training.unraced)
-
-
-def mean_of(models: Sequence[Model]) -> Model:
-    """Return the only model: this engine has no bags."""
-    (model,) = models
-    return model
 
 
 def from_bytes(content: bytes, start: FloatArray) -> LightGBMModel:

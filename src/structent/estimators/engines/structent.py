@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structent._typing import FloatArray, IntArray
-from structent.errors import StructentError
 from structent.estimators.columns import FloatTable
 from structent.estimators.rows import TrainingRows
 from structent.estimators.training import Chosen, Trained, Training
@@ -21,7 +20,7 @@ from structent.losses.boosters.rounds import drawn_blocks
 from structent.structure import RandomPartition, trivial
 from structent.trees.bins import Bins
 from structent.trees.boosting import Boosting, Examples, Loss, best_depth, boost
-from structent.trees.forest import Forest
+from structent.trees.forest import Forest, damaged
 from structent.trees.growing import BinnedTable, Limits
 
 _DEPTHS = (2, 3, 4, 6, 8)  # that are tried where the depth is to be chosen
@@ -66,10 +65,10 @@ def from_bytes(content: bytes, start: FloatArray) -> StructentModel:
     try:
         sizes = [(int(bins), int(forest)) for bins, forest in json.loads(line)]
     except (ValueError, TypeError, RecursionError, OverflowError):
-        raise _damaged("they have no header") from None
+        raise damaged("they have no header") from None
     flat = [size for pair in sizes for size in pair]
     if not flat or min(flat) < 0 or sum(flat) != len(rest):
-        raise _damaged("they are not as long as they say")
+        raise damaged("they are not as long as they say")
     parts, at = [], 0
     for n_bins, n_forest in sizes:
         bins = Bins.from_bytes(rest[at : at + n_bins])
@@ -127,21 +126,14 @@ class StructentModel:
         return b"".join([header.encode(), b"\n", *(each for pair in contents for each in pair)])
 
 
-def _damaged(why: str) -> StructentError:
-    return StructentError(f"the trees in the file are damaged: {why}; save the model again")
-
-
 def _how(training: Training) -> Boosting:
-    settings = training.settings
-    search = settings.split_search
-    if search == "auto":
-        search = "sketch"  # better on most tables, and quicker: see ARCHITECTURE.md
+    settings, (max_depth, search) = training.settings, training.unraced
     patience = None if training.validation is None else settings.early_stopping_rounds
     return Boosting(
         int(settings.n_estimators),
         settings.learning_rate,
         Limits(
-            training.unraced.max_depth,
+            max_depth,
             None if settings.max_leaves is None else int(settings.max_leaves),
             settings.min_child_weight,
             settings.reg_lambda,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,7 +14,7 @@ from structent._typing import FloatArray
 from structent.errors import StructentError
 from structent.estimators.columns import FloatTable
 from structent.estimators.rows import TrainingRows
-from structent.estimators.training import Model, OnRound, Settings, Trained, Training
+from structent.estimators.training import OnRound, Settings, Trained, Training
 from structent.losses.boosters.xgboost import structured_metric, structured_objective, xgboost
 from structent.structure import RandomPartition, trivial
 from structent.structure.targets import LabelSets
@@ -115,12 +115,6 @@ def callbacks(settings: Settings, on_round: OnRound, *, with_validation: bool) -
             )
         )
     return called
-
-
-def mean_of(models: Sequence[Model]) -> Model:
-    """Return the only model: this engine has no bags."""
-    (model,) = models
-    return model
 
 
 def from_bytes(content: bytes, start: FloatArray) -> XGBoostModel:
