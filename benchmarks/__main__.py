@@ -23,7 +23,7 @@ from pathlib import Path  # noqa: E402
 from benchmarks import budget, choices, defaults_page, engine_page, quality, verdicts  # noqa: E402
 from benchmarks.lines import machine  # noqa: E402
 
-TIMED = ("structures", "losses", "jax_losses", "boosting", "linear")
+TIMED = ("structures", "losses", "layers", "jax_losses", "boosting", "linear")
 KEPT: dict[str, tuple[str, Callable[[], list[str]]]] = {
     "quality": (quality.TITLE, quality.tables),
     "verdicts": (verdicts.TITLE, verdicts.table),

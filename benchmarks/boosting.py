@@ -11,10 +11,21 @@ import lightgbm
 import numpy as np
 import xgboost
 
-from structent import PartitionSampler, RandomPartition, SpanningTreePartitions, trivial
+from structent import (
+    PartitionSampler,
+    RandomPartition,
+    SpanningTreePartitions,
+    hierarchy,
+    trivial,
+)
+from structent.kernels.layout import Layout
 from structent.losses.boosters import lightgbm as for_lightgbm
 from structent.losses.boosters import xgboost as for_xgboost
 from structent.structure.catalog import california_counties, months
+from structent.trees.bins import Bins
+from structent.trees.boosting import Booster, Boosting, Examples, Loss
+from structent.trees.growing import BinnedTable, Limits
+from structent.trees.smoothing import Relatives
 
 TITLE = "A round of boosting: 20,000 rows, 10 features, depth 5"
 N_ROWS, N_FEATURES, DEPTH, N_ROUNDS = 20_000, 10, 5, 40
@@ -43,9 +54,41 @@ def rows() -> Iterator[Row]:
         )  # fmt: skip
         yield _against_xgboost(f"{name}, one tree per class", structure, PER_CLASS, "no target")
         yield _against_lightgbm(f"{name}, LightGBM", structure)
+        for n_rows in (1_000, N_ROWS):
+            yield _smoothed(
+                f"{name}, our own engine, smoothed leaves, {n_rows:,} rows", structure, n_rows
+            )
         yield _memory(f"{name}, memory of the objective, margins = 1", structure)
         if find_spec("structureboost"):
             yield _against_structureboost(f"{name}, structureboost 0.7.0", structure)
+    taxonomy = hierarchy({c: (c % 4, c % 40, c % 400) for c in range(5_000)})
+    yield _smoothed("taxonomy, 5,000 classes, our own engine, smoothed leaves", taxonomy, 5_000)
+
+
+def _smoothed(case: str, structure: RandomPartition | PartitionSampler, n_rows: int) -> Row:
+    """Time a round whose leaves borrow from related classes, and one whose leaves do not."""
+    k = len(structure.classes)
+    features, labels = _problem(k, n_rows)
+    bins = Bins.of(features)
+    table = BinnedTable.of(bins.table(features, 1), bins.n_bins, bins.is_categorical)
+    how = Boosting(1, 0.1, Limits(DEPTH), split_search="sketch", leaf_smoothing=0.4)
+    smoothed, plain = (
+        Booster(Examples(table, labels, np.ones(n_rows)), np.zeros(k), how) for _ in range(2)
+    )
+    if isinstance(structure, RandomPartition):
+        fixed_loss, fixed = Loss(Layout.of(structure)), Relatives.of(structure)
+        loss, relatives = (lambda _: fixed_loss), (lambda _: fixed)
+    else:
+        loss, relatives = (
+            lambda i: Loss(Layout.of(structure.sample(i))),
+            lambda i: Relatives.of_draw(structure.sample(i)),
+        )
+    return _compared(
+        case,
+        lambda i: smoothed.add_tree(loss(i), None, relatives(i)),
+        lambda i: plain.add_tree(loss(i)),
+        "at most 1.1",
+    )
 
 
 def _against_xgboost(case: str, structure: Any, strategy: str, target: str, **options: Any) -> Row:
@@ -155,10 +198,10 @@ def _memory(case: str, structure: RandomPartition | PartitionSampler) -> Row:
     return case, f"{peak / margins.nbytes:.2f}", "-", "(at most 3)"
 
 
-def _problem(k: int) -> tuple[Any, Any]:
+def _problem(k: int, n_rows: int = N_ROWS) -> tuple[Any, Any]:
     rng = np.random.default_rng(0)
-    features = rng.normal(size=(N_ROWS, N_FEATURES)).astype(np.float32)
-    logits = features @ rng.normal(size=(N_FEATURES, k)) + rng.gumbel(size=(N_ROWS, k))
+    features = rng.normal(size=(n_rows, N_FEATURES)).astype(np.float32)
+    logits = features @ rng.normal(size=(N_FEATURES, k)) + rng.gumbel(size=(n_rows, k))
     return features, logits.argmax(axis=1)
 
 

@@ -23,6 +23,7 @@ SHOWN_BLOCK = re.compile(
 )
 ELSEWHERE = {"pytorch-recipes.md", "dask-cluster.md"}  # they have tests of their own
 PAGES = [page for page in sorted(DOCS.rglob("*.md")) if page.name not in ELSEWHERE]
+NEEDED = {"onnx.md": [pytest.mark.requires("onnx"), pytest.mark.requires("onnxruntime")]}
 # They train dozens of models; tests/cli runs them.
 NOT_RUN = ("structent compare", "structent test", "structent demo")
 
@@ -33,8 +34,11 @@ NOT_RUN = ("structent compare", "structent test", "structent demo")
 @pytest.mark.requires("dask")
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if SHOWN_BLOCK.search(page.read_text())],
-    ids=lambda page: str(page.relative_to(DOCS)),
+    [
+        pytest.param(page, id=str(page.relative_to(DOCS)), marks=NEEDED.get(page.name, ()))
+        for page in PAGES
+        if SHOWN_BLOCK.search(page.read_text())
+    ],
 )
 def test_a_page_prints_what_it_shows(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # pages write files
@@ -89,9 +93,10 @@ def documented():
 
 
 def exported(module):
-    """Return the names in ``__all__`` of a package, which need not be importable here."""
-    package = PROJECT / "src" / Path(*module.split("."))
-    for node in ast.parse((package / "__init__.py").read_text()).body:
+    """Return the names in ``__all__`` of a package or module, which need not be importable here."""
+    place = PROJECT / "src" / Path(*module.split("."))
+    file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    for node in ast.parse(file.read_text()).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
             return {f"{module}.{name}" for name in ast.literal_eval(node.value)}
     raise AssertionError(f"{module} has no __all__")
@@ -111,6 +116,7 @@ def exported(module):
             "report",
         ),
         *("datasets", "inputs", "losses.torch", "losses.keras", "losses.jax"),
+        *("layers.torch", "layers.keras", "layers.jax"),
     ],
 )
 def test_every_public_name_is_in_the_reference(module):

@@ -33,6 +33,9 @@ if TYPE_CHECKING:  # for type checkers and editors
     from structent.structure import circular as circular
     from structent.structure import distances_from_confusion as distances_from_confusion
     from structent.structure import hierarchy as hierarchy
+    from structent.structure import hierarchy_from_edges as hierarchy_from_edges
+    from structent.structure import hierarchy_from_levels as hierarchy_from_levels
+    from structent.structure import hierarchy_from_newick as hierarchy_from_newick
     from structent.structure import hxe as hxe
     from structent.structure import mix as mix
     from structent.structure import neighbour_graph_from_confusion as neighbour_graph_from_confusion
@@ -66,6 +69,9 @@ _CORE = {
     "conditional_structured_entropy": "structent.entropy",
     "distances_from_confusion": "structent.structure",
     "hierarchy": "structent.structure",
+    "hierarchy_from_edges": "structent.structure",
+    "hierarchy_from_levels": "structent.structure",
+    "hierarchy_from_newick": "structent.structure",
     "hxe": "structent.structure",
     "joint_structured_entropy": "structent.entropy",
     "maximum_entropy_distribution": "structent.entropy",
@@ -102,6 +108,7 @@ _SUBPACKAGES = (
     "errors",
     "estimators",
     "inputs",
+    "layers",
     "losses",
     "metrics",
     "plots",

@@ -1,5 +1,6 @@
 """What public functions check of the arrays and numbers they are given, in one place."""
 
+import reprlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,7 +28,7 @@ def checked_weights(weights: ArrayLike, n_partitions: int) -> FloatArray:
     try:
         checked = np.array(weights, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise StructureError(f"weights must be numbers, got {weights!r}") from None
+        raise StructureError(f"weights must be numbers, got {reprlib.repr(weights)}") from None
     if checked.shape != (n_partitions,):
         raise StructureError(
             f"weights must be one number for each of the {n_partitions} partitions, "
@@ -50,19 +51,22 @@ def checked_weights(weights: ArrayLike, n_partitions: int) -> FloatArray:
 def checked_fraction(value: float, name: str) -> float:
     """Return a number between 0 and 1."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise StructureError(f"{name} must be a number between 0 and 1, got {value!r}")
+        raise StructureError(f"{name} must be a number between 0 and 1, got {reprlib.repr(value)}")
     if not 0.0 <= value <= 1.0:
-        raise StructureError(f"{name} must be between 0 and 1, got {value:g}")
+        # Not every whole number can be formatted as a float.
+        shown = reprlib.repr(value) if isinstance(value, int) else f"{value:g}"
+        raise StructureError(f"{name} must be between 0 and 1, got {shown}")
     return float(value)
 
 
 def checked_integer(value: int, name: str, *, at_least: int, at_most: int, reason: str = "") -> int:
     """Return a whole number within its bounds."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise StructureError(f"{name} must be a whole number, got {value!r}")
+        raise StructureError(f"{name} must be a whole number, got {reprlib.repr(value)}")
     if not at_least <= value <= at_most:
         raise StructureError(
-            f"{name} must be between {at_least} and {at_most}{reason}, got {value}"
+            f"{name} must be between {at_least} and {at_most}{reason}, got "
+            f"{reprlib.repr(int(value))}"
         )
     return int(value)
 

@@ -1,9 +1,10 @@
-"""Files: written whole or not at all, or line by line as JSON, so that nothing is done twice."""
+"""Files: written whole or not at all, or line by line as JSON; and JSON that is read in bounds."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import sys
 from collections.abc import Callable, Iterator
@@ -12,12 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
+import numpy as np
+
 from structent.errors import StructentError
 
 if sys.platform != "win32":
     import fcntl
 
 Value = TypeVar("Value")
+
+DEEPEST = 100  # arrays and objects of JSON within one another
+_TEXT = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_NO_BRACKETS = re.compile(r"[^\[\]{}]++")
 
 
 def save_bytes(path: str | os.PathLike[str], content: bytes) -> None:
@@ -26,15 +33,102 @@ def save_bytes(path: str | os.PathLike[str], content: bytes) -> None:
     The file gets the permissions that any new file of this process gets.
     """
     target = Path(path)
-    # In the same folder, because a file can be moved at once only within a file system.
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    _remove_leftovers(target)
+    with _temporary(target) as file:
+        file.write(content)
+
+
+@contextmanager
+def _temporary(target: Path) -> Iterator[BinaryIO]:
+    """Give a file that takes the target's place at the end, or is removed where that fails."""
+    temporary, file = _new_file(target)
     try:
-        with temporary.open("xb") as file:
-            file.write(content)
-        temporary.replace(target)
+        with file:
+            yield file
+            file.flush()
+            if sys.platform != "win32":
+                temporary.replace(target)  # while it is locked
+        if sys.platform == "win32":
+            temporary.replace(target)  # an open file cannot be moved there
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _new_file(target: Path) -> tuple[Path, BinaryIO]:
+    """Return a new file beside the target, locked, so that other saves see that it is in use."""
+    while True:
+        # In the same folder, because a file can be moved at once only within a file system.
+        path = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+        file = path.open("xb")
+        _lock(file)
+        if os.fstat(file.fileno()).st_nlink:
+            return path, file
+        file.close()  # another save saw it before it was locked, and removed it
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove what saves of this file left behind that were killed: nobody holds a lock on it."""
+    name = re.compile(re.escape(f".{target.name}.") + "[0-9a-f]{16}")
+    with suppress(OSError), os.scandir(target.parent) as beside:
+        for entry in beside:
+            if name.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                _remove_unless_in_use(Path(entry.path))
+
+
+def _remove_unless_in_use(path: Path) -> None:
+    # What another process is writing stays, and so does what nobody may lock or remove.
+    with suppress(OSError):
+        if sys.platform == "win32":
+            path.unlink()  # refused while a process has it open
+        else:
+            with path.open("r+b") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+
+
+def parsed_json(text: str) -> Any:
+    """Return what JSON text holds; for text that is no JSON, or nested too deep, a ValueError.
+
+    Without the check of the depth, Python would raise a RecursionError, or a library would go on to
+    recurse through what was read.
+
+    Examples
+    --------
+    >>> parsed_json('{"a": [1, 2]}')
+    {'a': [1, 2]}
+    >>> parsed_json("[" * 1000 + "]" * 1000)
+    Traceback (most recent call last):
+    ...
+    ValueError: JSON must be nested at most 100 deep, got 1000
+    """
+    depth = _depth(text)
+    if depth > DEEPEST:
+        raise ValueError(f"JSON must be nested at most {DEEPEST} deep, got {depth}")
+    return json.loads(text)
+
+
+def json_line(content: bytes, longest: int) -> tuple[Any, bytes]:
+    r"""Return the JSON in the first line of bytes, and what follows it; else a ValueError.
+
+    Examples
+    --------
+    >>> json_line(b'{"a": 1}\nthe rest', longest=100)
+    ({'a': 1}, b'the rest')
+    """
+    end = content.find(b"\n", 0, longest + 1)
+    if end < 0:
+        raise ValueError(f"the first line must have at most {longest} bytes, got more")
+    return parsed_json(content[:end].decode()), content[end + 1 :]
+
+
+def _depth(text: str) -> int:
+    if text.count("[") + text.count("{") <= DEEPEST:
+        return 0  # or at least not too deep
+    brackets = _NO_BRACKETS.sub("", _TEXT.sub("", text)).encode()
+    is_opening = np.isin(np.frombuffer(brackets, np.uint8), list(b"[{"))
+    steps = np.where(is_opening, np.int8(1), np.int8(-1))
+    return int(np.cumsum(steps, dtype=np.int32).max(initial=0))
 
 
 @dataclass(frozen=True)
@@ -67,7 +161,7 @@ class JsonLines:
         values = []
         for number, line in enumerate(self.path.read_bytes().split(b"\n")[:-1], 1):
             try:
-                values.append(value_of(json.loads(line)))
+                values.append(value_of(parsed_json(line.decode())))
             except (KeyError, TypeError, ValueError):
                 raise StructentError(
                     f"line {number} of {self.path} must {what}, got {line[:60]!r}; delete the "

@@ -208,7 +208,7 @@ def test_features_are_ranked_by_what_they_tell(structent_command):
         (["predict", "no.structent", SEATTLE, "-o", "x.parquet"], "got no file no.structent"),
         (["predict", SEATTLE, SEATTLE, "-o", "x.parquet"], "it is no zip file"),
         (["predict", SEATTLE, SEATTLE, "-o", "x.xlsx"], "must end in .parquet or .csv"),
-        (["structure", "show", "circular:width=3"], "give the labels it is for"),
+        (["structure", "show", "circular:width=3"], "name them, as in --classes a,b,c, or a table"),
         (["train", *ABOUT_MONTHS, "--save", "m", "--weights", "most"], "--weights must be own"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,

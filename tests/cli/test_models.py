@@ -45,7 +45,7 @@ def test_models_are_trained_and_used_without_another_booster(folder, tmp_path):
     for command in (
         ["train", folder / "plants.csv", *ABOUT, "--save", model],
         ["predict", model, folder / "new.csv", "-o", tmp_path / "new.csv"],
-        ["compare", folder / "plants.csv", *ABOUT, "--budget", "0.001"],
+        ["compare", folder / "plants.csv", *ABOUT, "--budget", "0.1"],
     ):
         result = subprocess.run(
             [sys.executable, "-c", code, *map(str, command)],
@@ -204,7 +204,8 @@ def test_rows_labelled_by_blocks_cannot_be_calibrated_on(structent_command, tmp_
         tmp_path / "kinds.csv"
     )
     labels = [*plants, "tree"] * 10
-    pl.DataFrame({"plant": labels, "size": range(40)}).write_csv(tmp_path / "plants.csv")
+    sizes = [i / 7 for i in range(40)]
+    pl.DataFrame({"plant": labels, "size": sizes}).write_csv(tmp_path / "plants.csv")
     found = refused(
         structent_command, "train", tmp_path / "plants.csv", "--target", "plant", "--structure",
         tmp_path / "kinds.csv", "--allow-blocks", "--calibrate", "0.5", "--save", tmp_path / "m",
@@ -246,3 +247,41 @@ def test_names_of_blocks_need_a_structure_that_names_them(table, structent_comma
     )  # fmt: skip
     assert code != 0
     assert "the structure must be a file" in " ".join(errors.split())
+
+
+# Model files that were changed
+
+
+RECIPE = {
+    "target": "species",
+    "columns": [{"name": f"size {i}", "kind": "number", "features": [f"size {i}"]} for i in (0, 1)],
+}
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        "",
+        "[" * 10_000,
+        "[]",
+        "{}",
+        json.dumps({**RECIPE, "target": ["species"]}),
+        json.dumps({**RECIPE, "columns": "size 0"}),
+        json.dumps({**RECIPE, "columns": [{**RECIPE["columns"][0], "kind": "sound"}] * 2}),
+        json.dumps({**RECIPE, "columns": [{**RECIPE["columns"][0], "kind": {}}] * 2}),
+        json.dumps({**RECIPE, "columns": [{**RECIPE["columns"][0], "features": [1, 2]}]}),
+        json.dumps({**RECIPE, "columns": RECIPE["columns"][:1]}),
+        json.dumps({**RECIPE, "columns": RECIPE["columns"][::-1]}),
+    ],
+)
+def test_a_model_that_names_no_columns_is_refused(structent_command, tmp_path, recipe):
+    rows = pl.DataFrame({"size 0": np.arange(20) % 7, "size 1": np.arange(20) % 5})
+    model = StructuredBoostingClassifier(n_estimators=1, n_jobs=1, early_stopping_rounds=None)
+    model.fit(rows, np.arange(20) % 2)
+    path, table = tmp_path / "model.structent", tmp_path / "table.csv"
+    rows.write_csv(table)
+    for text, expected in ((json.dumps(RECIPE), 0), (recipe, 2)):
+        model.save(path, attachments={"table.json": text})
+        code, _, error = structent_command("predict", path, table, "-o", tmp_path / "new.csv")
+        assert code == expected, error
+    assert "must say which columns of a table it wants" in " ".join(error.split())

@@ -67,7 +67,7 @@ def test_a_comparison_names_its_levels(monkeypatch, capsys):
     found = made_comparison(hierarchy(plants, level_names=[GENUS]))
     output = Output(as_json=False, quiet=False)
     names = {"data": "plants.csv", "target": TARGET}
-    output.result(shown(found, **names, save=Path("m[x].structent"), report=None), {})
+    output.result(shown(found, **names, files={"The model": Path("m[x].structent")}), {})
     out = capsys.readouterr().out
     assert f"4 classes of {TARGET!r}; 5 folds x 2 repeats" in out
     assert f"│ {GENUS} │" in out
@@ -79,21 +79,13 @@ def test_a_comparison_tells_its_folds_from_its_repeats(monkeypatch, capsys):
     plants = {"oak": ("tree",), "ash": ("tree",), "rose": ("flower",), "lily": ("flower",)}
     output = Output(as_json=False, quiet=False)
     twice = made_comparison(hierarchy(plants), n_folds=10)  # 5 folds, and 5 others
-    output.result(shown(twice, data="t.csv", target="plant", save=None, report=None), {})
+    output.result(shown(twice, data="t.csv", target="plant"), {})
     out = capsys.readouterr().out
     assert "; 5 folds x 2 repeats\n" in out
     assert "of the 10 splits." in out
     assert "10 folds" not in out
-    output.result(
-        shown(
-            made_comparison(hierarchy(plants), n_folds=5),
-            data="t.csv",
-            target="plant",
-            save=None,
-            report=None,
-        ),
-        {},
-    )
+    once = made_comparison(hierarchy(plants), n_folds=5)
+    output.result(shown(once, data="t.csv", target="plant"), {})
     assert "; 5 folds\n" in capsys.readouterr().out
 
 

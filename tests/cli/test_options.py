@@ -1,12 +1,19 @@
 """Options are checked before anything is run, and the table that they name is opened once."""
 
+import html
 import json
+import os
+import re
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
+from structent import StructuredBoostingClassifier
 from structent.datasets import seattle_weather_file
 from structent.inputs import features_and_labels
 from structent.inputs.table import label_column
@@ -71,10 +78,16 @@ def test_cross_validation_has_repeats_folds_and_groups(
         assert found.startswith(f"--folds must be between {fewest} and")
 
 
-@pytest.mark.parametrize("minutes", ["nan", "-1", "0"])
-def test_a_budget_is_some_time(structent_command, minutes):
+@pytest.mark.parametrize("minutes", ["nan", "-1", "0", "0.01"])
+def test_a_budget_in_which_nothing_can_be_said_is_refused_at_once(
+    structent_command, monkeypatch, minutes
+):
+    monkeypatch.setattr("structent.cli.compare.read_question", None)  # not even the table is read
     sentence = refused(structent_command, "compare", *ABOUT, "--budget", minutes)
-    assert sentence == f"--budget must be a number of minutes above 0, got {minutes}"
+    assert sentence == (
+        "--budget must be at least 0.1 minutes, the least in which a comparison can say anything, "
+        f"got {minutes}; leave it out for the default"
+    )
 
 
 def test_levels_to_learn_are_one_at_the_least(structent_command):
@@ -246,3 +259,184 @@ def test_rows_are_scored_with_their_own_labels_where_some_have_none(structent_co
     classes = json.loads(out)["rows"][-1]
     assert classes["n_rows"] == 81
     assert classes["accuracy"] > 0.95
+
+
+# Columns that give the label away
+
+
+@pytest.fixture
+def months_with_leaks():
+    """Months with their weather, an id, a code of the month and its season."""
+    rng = np.random.default_rng(0)
+    month = np.resize(range(1, 13), 120)
+    table = {
+        "month": month,
+        "my id": rng.permutation(120),
+        "code": month * 5 % 13,
+        "season": np.array(["winter", "spring", "summer", "autumn"])[month % 12 // 3],
+        "temperature": -np.cos(month * np.pi / 6) + rng.normal(scale=0.4, size=120),
+    }
+    pl.DataFrame(table).write_csv("months.csv")
+
+
+CAUTIONS = [
+    "Left out: 'my id' (different in every row, as an id is)",
+    "Left out: 'code' (each of its 12 values has one label)",
+    "To keep them: --keep 'my id' --keep code",
+    "Suspicious: 'season' (each label has one value of it, so it may be made from the label)",
+    "To leave it out: --drop season",
+]
+AS_DATA = {
+    "left_out": [
+        {"column": "my id", "reason": "different in every row, as an id is"},
+        {"column": "code", "reason": "each of its 12 values has one label"},
+    ],
+    "suspicious": [
+        {
+            "column": "season",
+            "reason": "each label has one value of it, so it may be made from the label",
+        }
+    ],
+}
+ABOUT_MONTHS = ["months.csv", "--target", "month", "--structure", "circular:width=3", "--jobs", "1"]
+QUICKLY = {
+    "compare": ["--folds", "3", "--repeats", "1", "--budget", "0.1"],
+    "test": ["--folds", "2", "--permutations", "1"],
+    "train": ["--save", "m"],
+}
+
+
+@pytest.mark.parametrize("command", QUICKLY)
+@pytest.mark.usefixtures("months_with_leaks")
+def test_what_gives_the_label_away_is_left_out_and_told_beside_the_result(
+    structent_command, command
+):
+    code, out, err = structent_command(command, *ABOUT_MONTHS, *QUICKLY[command], "--quiet")
+    assert code == 0, err
+    assert CAUTIONS[0] in out.splitlines()  # whole, so that it can be pasted
+    told = out[out.index(CAUTIONS[0]) :].splitlines()
+    assert told[: len(CAUTIONS)] == CAUTIONS
+    after = {"compare": "structure", "test": "Against no structure", "train": "m: "}[command]
+    assert after in told[len(CAUTIONS)]
+    code, out, _ = structent_command(command, *ABOUT_MONTHS, *QUICKLY[command], "--json")
+    found = json.loads(out)
+    assert {name: found[name] for name in AS_DATA} == AS_DATA
+
+
+@pytest.mark.parametrize("command", ["compare", "test"])
+@pytest.mark.usefixtures("months_with_leaks")
+def test_the_report_tells_it_beside_the_verdict(structent_command, command):
+    arguments = [*ABOUT_MONTHS, *QUICKLY[command], "--report", "r.html"]
+    code, _, err = structent_command(command, *arguments)
+    assert code == 0, err
+    # Before the work is done, too: it may take long.
+    assert err.splitlines()[-len(CAUTIONS) :] == CAUTIONS
+    header = html.unescape(Path("r.html").read_text().partition("</header>")[0])
+    assert re.findall(r"<li>(.*)</li>", header) == CAUTIONS
+
+
+@pytest.mark.usefixtures("months_with_leaks")
+def test_columns_are_kept_and_dropped_by_name(structent_command):
+    asked = ["--keep", "my id", "--keep", "code", "--drop", "season"]
+    code, out, err = structent_command("train", *ABOUT_MONTHS, "--save", "m", *asked)
+    assert code == 0, err
+    model = StructuredBoostingClassifier.load("m")
+    assert model.feature_names_in_.tolist() == ["my id", "code", "temperature"]
+    assert [line.partition(" (")[0] for line in out.splitlines()][:3] == [
+        "Suspicious: 'my id'",
+        "Suspicious: 'code'",
+        "To leave them out: --drop 'my id' --drop code",
+    ]
+
+
+def test_features_with_commas_are_named_in_quotes(structent_command):
+    rng = np.random.default_rng(0)
+    table = {
+        "y": np.resize(["a", "b"], 60),
+        "x, cm": rng.normal(size=60),
+        'x "z"': rng.normal(size=60),
+    }
+    pl.DataFrame(table).write_parquet("t.parquet")
+    about = ["entropy", "t.parquet", "--target", "y", "--structure", "trivial", "--json"]
+    code, out, err = structent_command(*about, "--features", '"x, cm", "x ""z"""')
+    assert code == 0, err
+    assert set(json.loads(out)["told_by_feature"]) == {"x, cm", 'x "z"'}
+
+
+@pytest.mark.usefixtures("months_with_leaks")
+def test_many_remarks_are_counted(structent_command):
+    table = pl.read_csv("months.csv")
+    codes = {f"code {i}": table["code"] * i for i in range(1, 12)}
+    table.with_columns(**codes).write_csv("months.csv")
+    code, out, err = structent_command("entropy", *ABOUT_MONTHS[:-2])
+    assert code == 0, err
+    assert out.count("Left out: '") == 8
+    assert "Left out: 5 more columns, which --json lists\n" in out
+
+
+# Numbers that are no classes
+
+
+@pytest.fixture
+def prices():
+    """A hundred and one prices, twice each, and text that is different in nearly every row."""
+    rng = np.random.default_rng(0)
+    price = np.resize(1000 + 7 * np.arange(101), 202)
+    names = [f"name {min(i, 199)}" for i in range(202)]
+    table = {"price": price, "name": names, "size": rng.normal(size=202)}
+    pl.DataFrame(table).write_csv("prices.csv")
+
+
+@pytest.mark.parametrize(
+    ("command", "structure"),
+    [
+        ("compare", "ordinal"),
+        ("compare", "learn"),
+        ("test", "circular:width=2"),
+        ("train", "trivial"),
+        ("entropy", "ordinal"),
+    ],
+)
+@pytest.mark.usefixtures("prices")
+def test_hundreds_of_numbers_are_refused_with_advice(structent_command, command, structure):
+    save = ["--save", "m.structent"] if command == "train" else []
+    about = ["prices.csv", "--target", "price", "--structure", structure, "--features", "size"]
+    assert refused(structent_command, command, *about, *save) == (
+        "the target must be classes, got 101 different whole numbers in 'price', from 1000 to "
+        "1700, which look like amounts; put them into bins, in a column of its own, and take that "
+        "as the target, or add --target-is-class if every number is a class"
+    )
+
+
+@pytest.mark.usefixtures("prices")
+def test_numbers_are_classes_if_the_user_or_the_structure_says_so(structent_command):
+    about = ["entropy", "prices.csv", "--target", "price", "--features", "size", "--structure"]
+    code, _, err = structent_command(*about, "ordinal", "--target-is-class")
+    assert code == 0, err
+    order = "|".join(str(1000 + 7 * i) for i in range(101))
+    code, _, err = structent_command(*about, f"ordinal:order={order}")
+    assert code == 0, err
+
+
+@pytest.mark.usefixtures("prices")
+def test_warnings_of_libraries_stay_in_python():
+    about = ["--target", "name", "--structure", "trivial", "--features", "size", "--jobs", "1"]
+    command = [sys.executable, "-m", "structent", "train", "prices.csv", *about, "--save", "m"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "Warning" not in result.stderr
+    debugged = {**os.environ, "STRUCTENT_DEBUG": "1"}
+    result = subprocess.run(command, capture_output=True, text=True, check=True, env=debugged)
+    assert "UserWarning: The number of unique classes" in result.stderr  # scikit-learn still does
+
+
+def test_a_model_that_could_go_on_says_so_in_words_of_the_command(structent_command, monkeypatch):
+    monkeypatch.setattr(
+        "structent.cli.models.StructuredBoostingClassifier",
+        partial(StructuredBoostingClassifier, n_estimators=3, max_depth=2),
+    )
+    code, out, err = structent_command(*TRAIN[:-1], "m")
+    assert code == 0, err
+    assert " ".join(out.split()).endswith(
+        "; it was still improving after 3 rounds, the most there are"
+    )
+    assert "n_estimators" not in out + err

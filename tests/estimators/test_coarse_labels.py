@@ -16,7 +16,7 @@ from structent import (
     circular,
 )
 from structent.estimators.classes import Classes
-from structent.estimators.linear import LinearObjective
+from structent.estimators.linear_objective import LinearObjective
 from structent.estimators.rows import log_prior_of_totals, row_weights, spread_totals
 from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.layout import Layout
@@ -89,6 +89,10 @@ def test_a_block_its_full_name_and_its_set_are_one_label(engine):
 @engines(OURS, XGBOOST)
 def test_so_they_are_whatever_splits_are_searched_on(engine, options):
     check_names_of_a_label(engine | options)
+
+
+def test_so_they_are_where_leaves_are_smoothed():
+    check_names_of_a_label({"leaf_smoothing": 0.4, "weights": 1})
 
 
 def check_names_of_a_label(parameters):

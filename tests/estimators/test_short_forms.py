@@ -55,7 +55,7 @@ def test_labels_without_an_order_are_refused_with_the_way_out(model):
     features, labels = rows_of(["small", "medium", "large"])
     message = (
         "the labels of ordinal must be numbers, months or weekdays to have an order, got 'large', "
-        "'medium', 'small'; give the order as in ordinal:order=S|M|L|XL"
+        "'medium', 'small'; write 'ordinal:order=large|medium|small' with all labels in their order"
     )
     with pytest.raises(StructentError, match=f"^{re.escape(message)}$"):
         clone(model).set_params(structure="ordinal").fit(features, labels)

@@ -14,7 +14,7 @@ from structent import (
     ordinal,
     trivial,
 )
-from structent.inputs import columns_of, open_table, parse_structure
+from structent.inputs import columns_of, files_of, open_table, parse_structure, with_order
 from structent.structure import catalog
 
 MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
@@ -98,7 +98,19 @@ def test_a_graph_comes_from_its_edges(tmp_path):
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [
-        ("circle", "a structure must be one of trivial, circular, ordinal, hierarchy, graph, or"),
+        ("xyz", "a structure must be one of trivial, circular, ordinal, months, cifar100, us-stat"),
+        ("circle", "'circle' is no structure; did you mean circular?"),
+        ("Ordnial:order=S|M", "did you mean 'ordinal:order=S|M'?"),
+        ("monts:width=2", "did you mean months:width=2?"),
+        ("us-sates", "did you mean us-states?"),
+        ("hierachy:columns=a,b", "did you mean hierarchy:columns=a,b?"),
+        ("lern", "did you mean learn?"),
+        (
+            "months:with=2",
+            "months takes the options width, weight, got 'with'; did you mean 'width'",
+        ),
+        ("us-states:blocks=100", "blocks of us-states must be between 1 and 49, the number of"),
+        ("cifar100:width=3", "cifar100 takes the options weight, got 'width'"),
         ("circular:widht=3", "width, weight, order, got 'widht'; did you mean 'width'?"),
         ("circular:3", "circular takes the options width, weight, order, got '3'"),
         ("circular:width=three", "width of circular must be a whole number, got 'three'"),
@@ -125,7 +137,7 @@ def test_a_wrong_spec_is_refused_in_one_sentence(spec, reason, tmp_path, monkeyp
 
 
 def test_labels_without_an_order_need_one():
-    message = "got 'L', 'M', 'S'; give the order as in ordinal:order=S|M|L|XL"
+    message = "got 'L', 'M', 'S'; write 'ordinal:order=L|M|S' with all labels in their order"
     with pytest.raises(StructentError, match=re.escape(message)):
         parse_structure("ordinal", ["S", "M", "L"])
 
@@ -165,3 +177,59 @@ def test_the_columns_that_a_structure_needs_are_known_before_the_table_is_read()
     assert columns_of("ordinal:weight=0.5") == columns_of("species.csv") == ()
     with pytest.raises(StructentError, match="hierarchy needs 'columns', got none"):
         columns_of("hierarchy:weight=0.2")
+
+
+@pytest.mark.parametrize("spec", ["months", "cifar100", "us-states", "california_counties"])
+def test_the_catalog_needs_no_labels_and_knows_its_own(spec):
+    specified = parse_structure(spec)
+    assert specified.notes == ()
+    some = specified.structure.classes[:3]
+    assert parse_structure(spec, some).structure == specified.structure
+    (note,) = parse_structure(spec, some).notes
+    assert note.startswith(f"{len(specified.structure.classes) - 3} classes of the structure have")
+    with pytest.raises(LabelError, match="'Atlantis' is not a class of the structure"):
+        parse_structure(spec, ["Atlantis"])
+
+
+def test_blocks_of_the_catalog_may_be_labels():
+    specified = parse_structure("cifar100", ["fish", "rose"], allow_blocks=True)
+    assert specified.structure == catalog.cifar100()
+    with pytest.raises(LabelError, match="'fisch'"):
+        parse_structure("cifar100", ["fisch", "rose"], allow_blocks=True)
+
+
+def test_a_structure_of_labels_needs_labels_unless_it_names_them():
+    for spec in ("circular:width=3", "ordinal", "trivial"):
+        with pytest.raises(StructentError, match="is built from the labels of the data, got none"):
+            parse_structure(spec)
+    assert parse_structure("ordinal:order=S|M|L").structure == ordinal(["S", "M", "L"])
+
+
+def test_files_that_are_near_are_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("my plants.json", "animals.csv", "notes.txt"):
+        (tmp_path / name).write_text("{}")
+    for spec, near in (
+        ("my plants", "'my plants.json'"),
+        ("my plant.jsn", "'my plants.json'"),
+        ("animal.cvs", "animals.csv"),
+        (str(tmp_path / "animals"), str(tmp_path / "animals.csv")),
+    ):
+        with pytest.raises(StructentError, match=re.escape(f"did you mean {near}?")):
+            parse_structure(spec, MONTHS)
+
+
+def test_the_files_of_a_structure_are_known_before_they_are_read():
+    assert [str(file) for file in files_of("graph:my edges.csv,blocks=3")] == ["my edges.csv"]
+    assert [str(file) for file in files_of("trees.json")] == ["trees.json"]
+    for spec in ("months", "us_states:blocks=3", "learn:levels=2", "hierarchy:columns=a", "graph"):
+        assert files_of(spec) == ()
+
+
+def test_classes_are_in_the_order_that_is_given():
+    spec = with_order("circular:width=2", ["c", "a", "b"])
+    assert parse_structure(spec, ["a", "b", "c"]).structure.classes == ("c", "a", "b")
+    for unchanged in ("trivial", "ordinal:order=x|y", "trees.json", "months"):
+        assert with_order(unchanged, ["x", "y"]) == unchanged
+    with pytest.raises(StructentError, match=r"must not hold '\|' or '=', got 'a\|b'"):
+        with_order("ordinal", ["a|b", "c"])

@@ -2,6 +2,7 @@
 
 import json
 import re
+import zipfile
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from structent import (
     StructentError,
     circular,
     hierarchy,
+    ordinal,
     trivial,
 )
 from structent.inputs import parse_structure, write_structure
@@ -47,6 +49,10 @@ PLANT_FILES = {
     "no_header.csv": "oak,plant,tree\nelm,plant,tree\nrose,plant,flower\ncat,animal,pet\n",
     "parents.csv": "name,parent\noak,tree\nelm,tree\nrose,flower\ncat,pet\ntree,plant\n"
     "flower,plant\npet,animal\n",
+    "edges.csv": "child,parent\noak,tree\noak,tree\nelm,tree\nrose,flower\ncat,pet\ntree,plant\n"
+    "flower,plant\npet,animal\n",
+    "parents_first.csv": "Parent,Child\ntree,oak\ntree,elm\nflower,rose\npet,cat\nplant,tree\n"
+    "plant,flower\nanimal,pet\n",
     "tree.nwk": "(((oak,elm)tree,(rose)flower)plant,((cat)pet)animal);",
 }
 
@@ -140,7 +146,21 @@ def test_edges_alone_are_no_structure(tmp_path):
         ("a.json", '{"a": ["oak", 1.5], "b": ["elm"]}', "a class must be a str, an int"),
         ("a.json", '{"format": "structent-structure", "version": 9}', "got version 9"),
         ("a.yaml", "a: [", "must be YAML, got text that goes wrong"),
-        ("a.yaml", "&a {x: *a}", "at most 100 deep"),
+        ("a.yaml", "&a {x: *a}", "got text that goes wrong: the alias *a; write out what it means"),
+        ("a.yaml", "a: &a [x, y]\nb: {<<: [*a, *a]}", "the alias *a"),
+        (
+            "a.yaml",
+            "a: 2001-99-99",
+            "must be YAML, got text that goes wrong: month must be in 1..12",
+        ),
+        ("a.yaml", "a: !!bool maybe", "must be YAML, got text that goes wrong: 'maybe'"),
+        ("a.yaml", "a: !!int ''", "must be YAML, got text that goes wrong"),
+        ("a.yaml", "[" * 5000, "must be YAML, got text that goes wrong: maximum recursion depth"),
+        ("a.yaml", "{a: " * 120 + "[x]" + "}" * 120, "nested names must be at most 100 deep"),
+        ("a.json", "[" * 100_000, "got text that goes wrong: JSON must be nested at most 100 deep"),
+        ("a.json", '{"a": ' + "1" * 5000 + "}", "must be JSON, got text that goes wrong"),
+        ("a.json", '{"a": [{}, {}]}', "a list must hold classes or further groups, got {}"),
+        ("a.json", '{"a": ["oak", ["elm", "ash"]]}', "a class must be a str, an int"),
         ("a.csv", "name\noak\n", "got one column"),
         ("a.csv", "name,form\n", "got a header alone"),
         ("a.csv", "name,form\noak,tree\nelm\n", "same number of columns, got [1, 2]"),
@@ -154,6 +174,11 @@ def test_edges_alone_are_no_structure(tmp_path):
             "a.csv",
             "name,f,g\noak,x,1\nelm,x,1\nrose,y,1\ncat,z,\n",
             "must not have a gap, got 'cat'",
+        ),
+        (
+            "a.csv",
+            "child,parent\noak,tree\noak,shrub\ntree,plant\nshrub,plant\n",
+            "must have one parent, got 'tree' and 'shrub' for 'oak'",
         ),
         ("a.nwk", "(oak,elm", "must end in ';', got text that breaks off"),
         ("a.nwk", "  \n", "got nothing but white space"),
@@ -252,6 +277,25 @@ def test_a_hierarchy_comes_back_from_its_table(tmp_path_factory, structure):
     assert again.partitions[-1].is_singletons
 
 
+@given(hierarchies())
+def test_a_hierarchy_comes_back_from_its_tree(tmp_path_factory, structure):
+    path = tmp_path_factory.mktemp("newick") / "s.nwk"
+    write_structure(structure, path)
+    again = parse_structure(str(path), structure.classes).structure.restrict(structure.classes)
+    # A group that holds all classes says nothing and is left out.
+    assert list(again.partitions) == [p for p in structure.partitions if p.n_blocks > 1]
+
+
+def test_a_tree_holds_hierarchies_alone(tmp_path):
+    with pytest.raises(StructentError, match="holds a hierarchy, whose partitions are nested"):
+        write_structure(circular(PLANTS_AND_FISH, width=2), tmp_path / "s.nwk")
+    with pytest.raises(StructentError, match=r"got a sampler; write it to a \.json file"):
+        write_structure(
+            SpanningTreePartitions(LabelGraph([("a", "b")]), 1, 0.5), tmp_path / "s.nwk"
+        )
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_class_without_groups_comes_back_as_its_own(tmp_path):
     ragged = hierarchy({"oak": ("tree",), "elm": ("tree",), "rose": ()})
     write_structure(ragged, tmp_path / "s.csv")
@@ -280,8 +324,8 @@ def test_a_table_holds_hierarchies_of_plain_names_alone(structure, tmp_path):
 def test_a_file_that_cannot_be_written_is_refused_in_a_sentence(tmp_path):
     with pytest.raises(StructentError, match="cannot be written: No such file or directory"):
         write_structure(trivial(PLANTS_AND_FISH), tmp_path / "no" / "s.json")
-    with pytest.raises(StructentError, match=r"to a \.json or \.csv file, got s\.nwk"):
-        write_structure(trivial(PLANTS_AND_FISH), "s.nwk")
+    with pytest.raises(StructentError, match=r"to a \.json, \.csv or \.nwk file, got s\.yaml"):
+        write_structure(trivial(PLANTS_AND_FISH), "s.yaml")
 
 
 def test_a_level_called_class_comes_back_from_its_table(tmp_path):
@@ -336,3 +380,38 @@ def test_what_is_no_graph_is_refused(name, content, reason, tmp_path):
     (tmp_path / name).write_text(content)
     with pytest.raises(StructentError, match=reason):
         graph_from_file(tmp_path / name, ["a", "b"])
+
+
+# Models
+
+
+def model_file(path, **members):
+    with zipfile.ZipFile(path, "w") as file:
+        for name, text in members.items():
+            file.writestr(f"{name}.json", text)
+    return path
+
+
+@pytest.mark.parametrize("name", ["m.structent", "m"])
+@pytest.mark.parametrize(
+    "structure", [ordinal(["a", "b", "c"]), SpanningTreePartitions(catalog.us_states(), 5, 0.5)]
+)
+def test_the_structure_of_a_model_is_read(tmp_path, name, structure):
+    path = model_file(tmp_path / name, metadata="{}", structure=structure.to_json())
+    assert structure_from_file(path, ()) == (structure, ())
+
+
+def test_what_is_no_model_with_a_structure_is_refused(tmp_path):
+    plain = model_file(tmp_path / "plain.structent", metadata="{}")
+    with pytest.raises(
+        StructentError, match="must be a model with a structure, got a zip file wit"
+    ):
+        structure_from_file(plain, ())
+    broken = tmp_path / "broken.structent"
+    broken.write_bytes(plain.read_bytes()[:40])
+    with pytest.raises(StructentError, match="got a file that is damaged or another one"):
+        structure_from_file(broken, ())
+    with pytest.raises(
+        StructentError, match=r"there is no file .*brokn.structent; did you mean 'br"
+    ):
+        structure_from_file(tmp_path / "brokn.structent", ())

@@ -1,10 +1,16 @@
 """Tables and their labels: every format gives the same rows, every refusal is one sentence."""
 
+import csv
 import gzip
+import io
+import tempfile
 from datetime import date
+from pathlib import Path
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from structent import StructentError
 from structent.inputs import open_table
@@ -55,6 +61,22 @@ def test_the_file_is_closed_once_it_is_read(table_file):
 def test_labels_are_converted_once(table_file):
     table = open_table(table_file)
     assert table.labels("name") is table.labels("name")
+
+
+@given(
+    st.lists(st.text(st.characters(exclude_categories=["C"]), min_size=1), min_size=2, unique=True)
+)
+def test_a_header_has_the_names_that_were_written(names):
+    """By Python's own writer, which doubles quotes and quotes commas and line breaks."""
+    text = io.StringIO()
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows([names, range(len(names))])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "t.csv"
+        path.write_text(text.getvalue(), encoding="utf-8", newline="")
+        table = open_table(path)
+        assert table.header == tuple(names)
+        assert table.frame.to_dict(as_series=False) == {name: [i] for i, name in enumerate(names)}
+        assert open_table(path, names[::-1]).frame.columns == names[::-1]
 
 
 def test_a_column_is_not_a_pattern(tmp_path):

@@ -1,4 +1,4 @@
-"""The recipes for PyTorch Lightning and the Hugging Face Trainer, run as the page shows them."""
+"""The recipes for Lightning, skorch and the Hugging Face Trainer, run as the page shows them."""
 
 import contextlib
 import io
@@ -111,6 +111,65 @@ def test_lightning_draws_for_each_training_batch_and_goes_on_from_a_checkpoint(l
     resumed = fit(max_epochs=2, checkpoint=saved)
     assert int(resumed.loss.step) == int(uninterrupted.loss.step) == 8
     assert torch.equal(weights_of(resumed), weights_of(uninterrupted))
+
+
+# skorch
+
+
+@pytest.fixture(scope="module")
+def skorch(tmp_path_factory):
+    return run_section("skorch", tmp_path_factory.mktemp("skorch"))
+
+
+@pytest.mark.requires("skorch")
+def test_the_skorch_recipes_print_what_the_page_shows(skorch):
+    for _, printed, shown in skorch:
+        assert shown
+        assert printed == shown
+
+
+@pytest.mark.requires("skorch")
+def test_skorch_trains_with_the_loss_and_predicts_its_probabilities(skorch):
+    names = skorch[0][0]
+    features, labels = names["features"], names["labels"]
+    torch.manual_seed(0)
+    options = {"max_epochs": 1, "batch_size": -1, "train_split": None}
+    network = names["structured_network"](months(), **options).initialize()
+    logits = network.module_(torch.from_numpy(features))
+    expected = structured_cross_entropy(logits, torch.from_numpy(labels), months())
+    gradient = torch.autograd.grad(expected, list(network.module_.parameters()))
+    before = weights_of(network.module_)
+    network.partial_fit(features, labels)  # one step of all rows
+    step = -0.1 * torch.cat([each.flatten() for each in gradient])
+    assert network.history[0, "train_loss"] == pytest.approx(expected.item(), rel=1e-5)
+    torch.testing.assert_close(weights_of(network.module_) - before, step, rtol=1e-3, atol=1e-6)
+    with torch.no_grad():
+        proba = torch.softmax(network.module_(torch.from_numpy(features)), dim=1).numpy()
+    np.testing.assert_allclose(network.predict_proba(features), proba, rtol=1e-5)
+
+
+@pytest.mark.requires("skorch")
+def test_skorch_validates_on_the_classes_alone_and_goes_on_from_saved_parameters(skorch, tmp_path):
+    names = skorch[1][0]
+    rows = names["rows"], np.tile(np.arange(58), 5)
+    files = {f"f_{part}": tmp_path / part for part in ("params", "criterion", "optimizer")}
+
+    def network():
+        torch.manual_seed(1)
+        return names["structured_network"](SAMPLER, max_epochs=1, batch_size=58).initialize()
+
+    uninterrupted = network().partial_fit(*rows).partial_fit(*rows)
+    network().partial_fit(*rows).save_params(**files)
+    resumed = network()
+    resumed.load_params(**files)
+    resumed.partial_fit(*rows)
+    assert int(resumed.criterion_.step) == int(uninterrupted.criterion_.step) == 8
+    assert torch.equal(weights_of(resumed.module_), weights_of(uninterrupted.module_))
+    held = resumed.get_split_datasets(*rows)[1].indices
+    with torch.no_grad():
+        logits = resumed.module_(torch.from_numpy(rows[0][held]))
+        plain = torch.nn.functional.cross_entropy(logits, torch.from_numpy(rows[1][held]))
+    assert resumed.history[-1, "valid_loss"] == pytest.approx(float(plain), rel=1e-5)
 
 
 # Hugging Face Trainer

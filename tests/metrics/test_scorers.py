@@ -4,8 +4,10 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn import config_context
+from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -79,6 +81,34 @@ def test_options_and_weights_reach_the_metric(model, weather):
         classes=model.classes_,
     )
     assert found == expected
+
+
+def test_metadata_routing_brings_the_weights_that_are_asked_for(weather):
+    features, y = weather
+    weights = np.arange(len(y)) % 5 + 1.0
+    plain = scorer(metrics.structured_log_loss, MONTHS)
+    folds = list(KFold(3).split(features))
+
+    def scores(scoring):
+        model = LogisticRegression().set_fit_request(sample_weight=True)
+        given = {"sample_weight": weights}
+        return cross_validate(model, features, y, cv=folds, scoring=scoring, params=given)
+
+    def expected(sample_weight):
+        for train, test in folds:
+            model = LogisticRegression().fit(features[train], y[train], weights[train])
+            chosen = None if sample_weight is None else sample_weight[test]
+            yield plain(model, features[test], y[test], chosen)
+
+    with config_context(enable_metadata_routing=True):
+        asked = scores(plain.set_score_request(sample_weight=True))["test_score"]
+        both = scores({"loss": plain.set_score_request(sample_weight=True)})["test_loss"]
+        not_asked = scores(plain.set_score_request(sample_weight=False))["test_score"]
+        with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
+            scores(plain)
+    np.testing.assert_allclose(asked, list(expected(weights)), rtol=1e-12)
+    np.testing.assert_allclose(both, asked, rtol=1e-12)
+    np.testing.assert_allclose(not_asked, list(expected(None)), rtol=1e-12)
 
 
 def test_it_works_in_a_grid_search_and_after_pickling(weather):

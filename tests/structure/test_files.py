@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 from structent import (
     FixedStructure,
     LabelGraph,
+    Partition,
     RandomPartition,
     SpanningTreePartitions,
     StructureError,
     mix,
+    ordinal,
     trivial,
 )
-from structent.structure import catalog
+from structent.structure import catalog, files
 from structent.structure.composed import ScrambledPartitions
 from structent.structure.files import structure_from_json
 from tests.strategies import class_sets, random_partitions
@@ -185,3 +187,108 @@ def test_a_file_that_is_not_text_is_refused(tmp_path):
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(StructureError, match="must be UTF-8 text"):
         RandomPartition.load(path)
+
+
+# Bounds
+
+
+def with_classes(classes):
+    partition = {"block_of": list(range(len(classes))), "names": None}
+    return {**GOOD, "classes": classes, "partitions": [partition], "weights": [1], "levels": ["a"]}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[" * 100_000, "cannot be read: JSON must be nested at most 100 deep, got 100000"),
+        (
+            json.dumps(GOOD).replace("0.3", "1" * 5000),
+            "a structure file cannot be read: Exceeds the limit",
+        ),
+        ({**SCRAMBLED, "singleton_weight": 10**400}, "must be between 0 and 1, got 1000000"),
+        ({**json.loads(TREES.to_json()), "seed": 10**400}, "between 0 and 92.*, got 1000000"),
+        (with_classes(["a", "b" * 10_001]), "a name must have at most 10,000 characters"),
+        (with_classes([*range(9000), *map(str, range(9000)), "c" * 9000]), "got 9,001 names of up"),
+        (
+            {**GOOD, "partitions": [{"block_of": [0] * 12, "names": ["x" * 10_001]}] * 4},
+            "1 names of up to 10,001 characters; give them shorter names",
+        ),
+        (
+            {**GOOD, "partitions": [{"block_of": [0] * 11 + ["1"], "names": None}] * 4},
+            "'block_of' must be an array of whole numbers, got",
+        ),
+        ({**GOOD, "weights": ["x"] * 10_000}, "weights must be numbers, got"),
+        ({**GOOD, "kind": "x" * 10_000}, "must be of kind 'random_partition'.*, got 'xxx"),
+        ({**GOOD, "version": ["x" * 10_000] * 1000}, "reads structure files of version 1, got"),
+        (
+            {**GOOD, "partitions": [{"block_of": [0] * 12, "names": ["x"] * 10_000}] * 4},
+            "there must be 1 block names, one per block, got",
+        ),
+        ({**GOOD, "levels": ["x"] * 10_000}, "one name for each of the 4 partitions, got"),
+    ],
+    ids=lambda value: "content" if isinstance(value, dict) or len(value) > 100 else value[:30],
+)
+def test_what_is_out_of_bounds_is_refused_in_one_sentence(content, message):
+    text = content if isinstance(content, str) else json.dumps(content)
+    with pytest.raises(StructureError, match=message) as caught:
+        structure_from_json(text)
+    assert len(str(caught.value)) < 500
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):
+    path = tmp_path / "structure.json"
+    PAIR.save(path)
+    monkeypatch.setattr(files, "LARGEST_FILE", path.stat().st_size)
+    assert RandomPartition.load(path) == PAIR
+    monkeypatch.setattr(files, "LARGEST_FILE", path.stat().st_size - 1)
+    with pytest.raises(StructureError, match=r"must have at most \d+ bytes, got \d+ in"):
+        RandomPartition.load(path)
+
+
+@pytest.mark.parametrize(
+    "structure",
+    [
+        trivial(["a", "b" * 10_001]),
+        RandomPartition([Partition(["a", "b"], [0, 0], names=["x" * 10_001])]),
+    ],
+    ids=["class", "block"],
+)
+def test_a_structure_that_could_not_be_read_again_is_not_written(structure, tmp_path):
+    with pytest.raises(StructureError, match="must have at most 10,000 characters"):
+        structure.save(tmp_path / "structure.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_structure_that_is_too_large_to_be_read_again_is_not_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "LARGEST_FILE", 100)
+    with pytest.raises(StructureError, match="at most 100 bytes, got a structure that needs 1"):
+        PAIR.save(tmp_path / "structure.json")
+
+
+def product_json(first, second):
+    parts = [json.loads(structure.to_json()) for structure in (first, second)]
+    content = dict(zip(("first", "second"), parts, strict=True))
+    return files.to_json("product_partitions", {**content, "singleton_weight": None})
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        (trivial(range(1000)), trivial(range(1001)), "at most 1,000,000 pairs .*, got 1,001,000"),
+        (ordinal(range(101)), ordinal(range(101)), "times classes, got 104,060,401"),
+    ],
+    ids=["pairs", "partitions"],
+)
+def test_a_small_file_of_a_product_that_no_memory_holds_is_refused(first, second, message):
+    text = product_json(first, FixedStructure(second))
+    assert len(text) < 200_000
+    with pytest.raises(StructureError, match=message):
+        structure_from_json(text)
+
+
+def test_a_small_file_of_a_mixture_that_no_memory_holds_is_refused():
+    product = json.loads(product_json(ordinal(range(80)), FixedStructure(ordinal(range(80)))))
+    content = {"structures": [product] * 3, "weights": [0.5, 0.25, 0.25], "singleton_weight": None}
+    with pytest.raises(StructureError, match="times classes, got 122,880,000"):
+        structure_from_json(files.to_json("mixed_partitions", content))

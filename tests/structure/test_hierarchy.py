@@ -1,13 +1,22 @@
 """Hierarchies from every form of a tree, ragged ones too, and the weights of HXE."""
 
 import math
+from itertools import takewhile
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structent import LabelError, StructureError, hierarchy, hxe, structured_cross_entropy
+from structent import (
+    LabelError,
+    StructureError,
+    hierarchy,
+    hierarchy_from_edges,
+    hierarchy_from_levels,
+    hxe,
+    structured_cross_entropy,
+)
 from structent.structure import catalog
 from tests.strategies import distributions, ragged_paths
 
@@ -158,6 +167,168 @@ def test_a_missing_value_in_a_table_ends_the_path():
         hierarchy(twice)
 
 
+# Rows of levels
+
+
+def padded(paths):
+    """Return rows as hiclass has them: all of the same length, with empty text at the end."""
+    rows = [[*path, label] for label, path in paths.items()]
+    longest = max(map(len, rows))
+    return np.array([row + [""] * (longest - len(row)) for row in rows], dtype=object)
+
+
+@given(ragged_paths(), st.data())
+def test_rows_of_levels_give_the_same_hierarchy_as_paths(paths, data):
+    expected = hierarchy(paths)
+    ragged = [[*path, label] for label, path in paths.items()]
+    rows = [*ragged, *data.draw(st.lists(st.sampled_from(ragged), max_size=5))]
+    assert hierarchy_from_levels(rows) == expected
+    assert hierarchy_from_levels(padded(paths)) == expected
+    assert hierarchy_from_levels(padded(paths).astype(str)) == expected
+    order = data.draw(st.permutations(rows))
+    assert hierarchy_from_levels(order, classes=expected.classes) == expected
+
+
+@pytest.mark.requires("pandas")
+@given(ragged_paths())
+def test_a_pandas_multiindex_gives_the_same_hierarchy_as_paths(paths):
+    import pandas as pd
+
+    rows = padded(paths)
+    rows[rows == ""] = None
+    names = [f"level {d}" for d in range(1, rows.shape[1])] + ["class"]
+    index = pd.MultiIndex.from_arrays(list(np.repeat(rows, 2, axis=0).T), names=names)
+    found = hierarchy_from_levels(index)
+    assert found == hierarchy(paths)
+    assert hierarchy_from_levels(index.set_names([None] * len(names))) == found
+
+
+@pytest.mark.requires("pandas")
+@pytest.mark.requires("polars")
+def test_levels_keep_the_names_of_a_table_or_an_index():
+    import pandas as pd
+    import polars as pl
+
+    columns = {"realm": ["p", "a"], "form": ["t", "c"], "species": ["x", None]}
+    columns = {name: values * 2 for name, values in columns.items()}
+    table = pd.DataFrame(columns)
+    for rows in (table, pl.DataFrame(columns), pd.MultiIndex.from_frame(table)):
+        found = hierarchy_from_levels(rows, [0.2, 0.3, 0.5])
+        assert found.classes == ("x", "c")
+        assert list(found.levels) == ["realm", "form", "species"]
+        assert found.weights.tolist() == [0.2, 0.3, 0.5]
+    renamed = hierarchy_from_levels(table.to_numpy(), level_names=["one", "two"])
+    assert list(renamed.levels) == ["one", "two", "class"]
+
+
+def test_a_row_that_ends_at_a_group_is_of_a_class_in_that_group():
+    rows = [["plant", "tree", "oak"], ["plant", "tree", ""], ["plant", "rose", ""]]
+    assert hierarchy_from_levels(rows) == hierarchy(
+        {"oak": ("plant", "tree"), "tree": ("plant",), "rose": ("plant",)}
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([["a", "x"], ["b", "x"]], r"one path, got \('a',\) and \('b',\) for 'x'"),
+        ([["a", "x"], ["a", "", "y"]], r"no gap, got \['a', '', 'y'\] in row 1"),
+        ([["", ""]], "a name at the first level"),
+        ([[]], "a name at the first level"),
+        (["ab", "cd"], "or a list of rows, got list"),
+        (np.array(["a", "b"]), r"two axes, .* got \(2,\)"),
+        (np.zeros((2, 2, 2), dtype=int), r"two axes, .* got \(2, 2, 2\)"),
+        ([["a", ["x"]]], r"got \['x'\] of type list"),
+        ([["a", 1.5]], "got 1.5 of type float"),
+        (7, "got int"),
+    ],
+)
+def test_what_are_no_rows_of_levels_is_refused(rows, message):
+    with pytest.raises(StructureError, match=message):
+        hierarchy_from_levels(rows)
+
+
+# Edges
+
+
+@given(ragged_paths(), st.data())
+def test_edges_give_the_same_hierarchy_as_paths_without_what_all_classes_share(paths, data):
+    nodes = {(*path, label) for label, path in paths.items()}
+    nodes |= {path[:d] for path in paths.values() for d in range(1, len(path) + 1)}
+    name_of = {node: node[-1] if node[-1] in paths else node for node in nodes} | {(): "everything"}
+    edges = [(name_of[node], name_of[node[:-1]]) for node in sorted(nodes, key=repr)]
+    unrelated = [("a stone", "thing"), ("thing", "everything")]
+    shuffled = data.draw(st.permutations([*edges, *unrelated, *edges[:2]]))
+    at_each_depth = zip(*paths.values(), strict=False)  # as far as the shortest goes
+    n_common = len(list(takewhile(lambda groups: len(set(groups)) == 1, at_each_depth)))
+    expected = hierarchy({label: path[n_common:] for label, path in paths.items()})
+    assert hierarchy_from_edges(shuffled, classes=paths) == expected
+
+
+@pytest.mark.requires("pandas")
+@pytest.mark.requires("polars")
+def test_edges_may_be_a_table_or_an_array_and_have_roots():
+    import pandas as pd
+    import polars as pl
+
+    edges = [*PARENTS.items(), ("plant", None), ("animal", None)]
+    columns = {"child": [c for c, _ in edges], "parent": [p for _, p in edges]}
+    expected = hierarchy(PATHS)
+    array = np.array(edges, dtype=object)
+    for form in (edges, iter(edges), array, pd.DataFrame(columns), pl.DataFrame(columns)):
+        assert hierarchy_from_edges(form) == expected
+    weighted = hierarchy_from_edges(edges, hxe(0.5), level_names=["realm", "form"])
+    assert weighted == hierarchy(PATHS, hxe(0.5), level_names=["realm", "form"])
+
+
+def test_a_second_parent_matters_only_between_the_classes_that_are_wanted():
+    # As in WordNet, where a dog is a canine and a domestic animal.
+    edges = [
+        *(("dog", "canine"), ("dog", "pet"), ("wolf", "canine"), ("cat", "feline")),
+        *(("canine", "animal"), ("feline", "animal"), ("pet", "animal"), ("oak", "plant")),
+        *(("animal", "life"), ("plant", "life"), ("pug", "dog"), ("collie", "dog")),
+    ]
+    with pytest.raises(
+        StructureError, match=r"got 'canine' and 'pet' for 'dog'; pairs are \(child"
+    ):
+        hierarchy_from_edges(edges, classes=["dog", "cat"])
+    with pytest.raises(StructureError, match="got 'canine' and 'pet' for 'dog'"):
+        hierarchy_from_edges(edges)
+    assert hierarchy_from_edges(edges, classes=["wolf", "cat"]).classes == ("wolf", "cat")
+    puppies = hierarchy_from_edges(edges, classes=["pug", "collie"])
+    assert puppies.partitions == hierarchy({"pug": (), "collie": ()}).partitions
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        (["ab"], "a pair of child and parent, got 'ab'"),
+        ([("a", "b", "c")], r"a pair of child and parent, got \('a', 'b', 'c'\)"),
+        ([(None, "b")], r"a pair of child and parent, got \(None, 'b'\)"),
+        ([("a", "b"), ("b", "a")], "round in a circle"),
+        ([], "at least one class, got none"),
+    ],
+)
+def test_what_are_no_edges_is_refused(edges, message):
+    with pytest.raises(StructureError, match=message):
+        hierarchy_from_edges(edges)
+
+
+def test_a_class_that_no_edge_names_is_refused():
+    with pytest.raises(LabelError, match=r"'mapel' is not a node .* did you mean 'maple'"):
+        hierarchy_from_edges(PARENTS.items(), classes=["mapel"])
+
+
+def test_a_large_tree_costs_what_is_above_the_classes():
+    n_nodes = 300_000
+    edges = [(node, node // 2) for node in range(2, n_nodes)]
+    found = hierarchy_from_edges(edges, classes=range(n_nodes - 8, n_nodes))
+    assert [partition.n_blocks for partition in found.partitions] == [2, 4, 8]
+
+
+# Paths and names
+
+
 def test_a_class_that_is_a_group_is_put_into_that_group():
     with_tree = hierarchy({**PATHS, "tree": ("plant",)})
     assert with_tree.partitions[1].blocks[0] == ("maple", "oak", "tree")
@@ -212,7 +383,7 @@ def test_a_flat_hierarchy_is_the_trivial_structure():
         ({"a": "b", "c": ("d",)}, "got both; write a path of one group as a tuple"),
         ({"a": ["b"]}, "must map a class to a tuple of groups, got a list"),
         ({}, "at least one class, got an empty dict"),
-        ([("a", "b")], "a dict of paths or parents, .* got list"),
+        ([("a", "b")], "a dict of paths or parents, .* got list; .* hierarchy_from_edges"),
         ({"a": (1.5,)}, "got 1.5 of type float"),
     ],
 )
@@ -250,3 +421,35 @@ def test_a_level_called_class_is_not_mistaken_for_the_classes():
 def test_levels_of_one_name_are_refused():
     with pytest.raises(StructureError, match=r"level_names must differ, got \['rank', 'rank'\]"):
         hierarchy(PATHS, level_names=["rank", "rank"])
+
+
+def test_a_long_circle_is_found_at_once_and_shown_in_short():
+    circle = {i: (i + 1) % 100_000 for i in range(100_000)}
+    with pytest.raises(StructureError, match=r"in a circle, got 99991 -> .* -> 0") as caught:
+        hierarchy(circle)
+    assert len(str(caught.value)) < 200
+
+
+def comb(depth):
+    """A chain of nodes up to the root, ``depth``, each of which has a leaf of its own."""
+    return {**{i: i + 1 for i in range(depth)}, **{-i: i for i in range(1, depth + 1)}}
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {i: i + 1 for i in range(30_000)},
+        comb(1000),
+        {i: tuple(range(-1000, 0)) for i in range(200)},
+    ],
+    ids=["chain", "comb", "paths"],
+)
+def test_a_hierarchy_that_would_take_hours_to_cut_is_refused(tree):
+    with pytest.raises(StructureError, match=r"a hierarchy must not be so deep, got .* within"):
+        hierarchy(tree)
+
+
+def test_a_deep_hierarchy_is_cut_at_each_depth():
+    structure = hierarchy(comb(60))
+    assert structure.is_nested
+    assert [partition.n_blocks for partition in structure.partitions] == list(range(2, 62))

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structent import StructentError, StructureError, circular, ordinal, trivial
+from structent import (
+    SpanningTreePartitions,
+    StructentError,
+    StructureError,
+    circular,
+    ordinal,
+    trivial,
+)
+from structent.structure import catalog
 from structent.structure.short_forms import given_order, natural_order, structure_of_labels
 
 SPELLINGS = [
@@ -44,15 +52,21 @@ def test_a_circle_with_a_month_missing_says_so():
     _, (note,) = natural_order(["Jan", "Feb", "Dec"], kind="circular")
     assert note == (
         "the data has 3 of the 12 months, and those next to a gap are neighbours; "
-        "circular:order=... with all of them keeps their places"
+        "'circular:order=Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec' keeps all places"
     )
     assert natural_order(calendar.day_name, kind="circular")[1] == ()
 
 
 @pytest.mark.parametrize("labels", [["S", "M"], ["Jan", "January"], ["Jan", "Mon"], ["1", "two"]])
 def test_what_has_no_known_order_is_refused(labels):
-    with pytest.raises(StructentError, match="give the order as in circular:order="):
+    order = re.escape("|".join(labels))
+    with pytest.raises(StructentError, match=f"; write 'circular:order={order}' with all labels"):
         natural_order(labels, kind="circular")
+
+
+def test_an_order_of_many_labels_is_shown_by_its_beginning():
+    with pytest.raises(StructentError, match=r"x18\|x19\|\.\.\.' with all labels in their order"):
+        natural_order([f"x{i}" for i in range(500)], kind="ordinal")
 
 
 def test_an_order_must_name_each_class_once():
@@ -88,11 +102,49 @@ def test_a_short_form_is_built_from_the_labels_of_the_rows(spec, labels, expecte
         ("plants.json", "pass RandomPartition.load(path)"),
         ("plants.nwk", "structent.inputs.parse_structure(path, classes).structure"),
         ("ordnial", "did you mean 'ordinal'?"),
-        ("months", "pass a structure, such as hierarchy(paths)"),
+        ("monts", "did you mean 'months'?"),
+        ("zzz", "pass a structure, such as hierarchy(paths)"),
     ],
 )
 def test_a_short_form_that_needs_more_than_labels_is_refused_with_what_to_pass(spec, advice):
     with pytest.raises(StructureError, match=re.escape(advice)) as caught:
         structure_of_labels(spec, ["oak", "ash"])
-    assert f"built from the labels alone, got {spec!r}" in str(caught.value)
+    assert f"which need nothing but labels, got {spec!r}" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+# The catalog
+
+
+@pytest.mark.parametrize("names", SPELLINGS[:4], ids=lambda names: names[1])
+def test_months_are_those_of_the_catalog_in_the_spelling_of_the_labels(names):
+    built = structure_of_labels("months", np.random.default_rng(0).permutation(names))
+    assert built.block_of.tolist() == catalog.months().block_of.tolist()
+    np.testing.assert_allclose(built.weights, catalog.months().weights, rtol=0, atol=1e-15)
+    # November is missing in one of the spellings, and is spelt as the others are.
+    there = [label for label in built.classes if label in names]
+    assert there == list(names)
+    assert len(built.classes) == 12
+
+
+def test_months_without_rows_keep_their_places():
+    built = structure_of_labels("months:width=2,weight=0.5", ["DEC", "FEB", "MAR"])
+    assert built.classes == tuple(name.upper() for name in list(calendar.month_abbr)[1:])
+    assert built.distance("DEC", "JAN") < built.distance("DEC", "FEB")
+    assert built.singleton_weight == pytest.approx(0.5)
+    assert structure_of_labels("months", [12, 1]) == catalog.months()
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("cifar100", catalog.cifar100()),
+        ("cifar100:weight=0.4", catalog.cifar100().with_singleton_weight(0.4)),
+        ("us-states", SpanningTreePartitions(catalog.us_states(), 10, 0.5)),
+        ("US_States:blocks=5,weight=0.2", SpanningTreePartitions(catalog.us_states(), 5, 0.2)),
+        ("california-counties", SpanningTreePartitions(catalog.california_counties(), 10, 0.5)),
+    ],
+)
+def test_a_name_of_the_catalog_is_its_structure(spec, expected):
+    labels = list(expected.classes)[:3]
+    assert structure_of_labels(spec, labels) == expected

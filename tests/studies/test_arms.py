@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from structent import StructuredBoostingClassifier, compare
 from structent.studies.arms import Contest
+from structent.studies.fitting import checked_rows
 from tests.estimators.problems import planted_problem
 
 STRUCTURE, FEATURES, LABELS = planted_problem(120)
@@ -53,3 +55,16 @@ def test_every_seed_fold_and_repeat_draws_other_validation_rows(drawn):
     first, second = drawn(0)[1], drawn(1)[1]
     assert drawn(0)[1] == first
     assert len(np.unique(np.array([*first, *second]), axis=0)) == 12
+
+
+def test_without_structure_there_is_none_in_the_leaves_either():
+    rows = checked_rows(FEATURES, LABELS, STRUCTURE, estimator=TREES, groups=None)
+    fold_of = np.arange(len(rows)) % 3
+    smooth = clone(TREES).set_params(leaf_smoothing=0.6)
+    plain, other = (
+        Contest.of(estimator, STRUCTURE, rows, fold_of, 0, np.random.RandomState(0))
+        .without_structure()
+        .predict_proba(FEATURES)
+        for estimator in (TREES, smooth)
+    )
+    np.testing.assert_array_equal(plain, other)

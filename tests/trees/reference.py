@@ -135,9 +135,45 @@ def _best_of(tree, waiting):
     return [waiting[int(np.argmax(gains))]]
 
 
-def leaf_values(gradient, curvature, learning_rate, reg_lambda):
-    """-rate * G / (H + lambda) of the rows of a leaf, (classes,)."""
-    return -learning_rate * gradient.sum(axis=0) / (curvature.sum(axis=0) + reg_lambda)
+def leaf_values(gradient, curvature, learning_rate, reg_lambda, s=None):
+    """-rate * (G S) / (H S + lambda) of the rows of a leaf, (classes,)."""
+    g, h = gradient.sum(axis=0), curvature.sum(axis=0)
+    if s is not None:
+        g, h = g @ s, h @ s
+    return -learning_rate * g / (h + reg_lambda)
+
+
+def similarity_smoother(similarity, smoothing):
+    """S = s I + (1 - s) K without its diagonal, rows scaled to 1; s is 1 - smoothing."""
+    k = len(similarity)
+    s = np.zeros((k, k))
+    for i in range(k):
+        of_others = sum(similarity[i, j] for j in range(k) if j != i)
+        for j in range(k):
+            if of_others == 0:
+                s[i, j] = i == j
+            elif i == j:
+                s[i, j] = 1 - smoothing
+            else:
+                s[i, j] = smoothing * similarity[i, j] / of_others
+    return s
+
+
+def block_mean_smoother(structure, smoothing):
+    """S = s I + (1 - s) the mean over the block, in each partition but the singletons."""
+    coarse = [
+        (weight, [[structure.classes.index(c) for c in block] for block in partition.blocks])
+        for weight, partition in zip(structure.weights, structure.partitions, strict=True)
+        if not partition.is_singletons
+    ]
+    k, total = structure.n_classes, sum(weight for weight, _ in coarse)
+    s = (1 - smoothing) * np.eye(k)
+    for weight, blocks in coarse:
+        for block in blocks:
+            for i in block:
+                for j in block:
+                    s[i, j] += smoothing * weight / total / len(block)
+    return s
 
 
 def boosted_logits(table, logits, gradient_and_curvature, n_rounds, learning_rate, limits):

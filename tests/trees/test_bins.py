@@ -252,3 +252,29 @@ def test_numbers_of_few_rows_have_few_bins_unless_somebody_says_how_many(n_rows,
     table = np.column_stack([numbers, categories])
     assert Bins.of(table, [False, True], None).n_bins.tolist() == [n_bins, min(n_rows, 200)]
     assert Bins.of(table, [False, True], 255).n_bins[0] == min(n_rows, 255)
+
+
+# Bytes
+
+BINS = Bins.of(np.array([[1, 0], [2, 1], [4, np.nan]], dtype=np.float32), [False, True])
+
+
+def test_bytes_give_the_bins_back():
+    again = Bins.from_bytes(BINS.to_bytes(), 2)
+    assert [edges.tolist() for edges in again.edges] == [[1.5, 3.0], []]
+    assert [bins.tolist() for bins in again.bin_of_category] == [[], [0, 1]]
+
+
+@pytest.mark.parametrize("n_columns", [1, 3, 1000])
+def test_bins_of_other_columns_than_the_model_are_refused(n_columns):
+    with pytest.raises(StructentError, match=f"of 2 columns, but the model has {n_columns}"):
+        Bins.from_bytes(BINS.to_bytes(), n_columns)
+
+
+@pytest.mark.parametrize(
+    "header", [b"", b"{}", b"[" * 10_000, b" " * 1000 + b"{}", b'{"edges": [1e999, 0], "bins": 1}']
+)
+def test_a_header_that_says_nothing_of_bins_is_refused(header):
+    _, _, rest = BINS.to_bytes().partition(b"\n")
+    with pytest.raises(StructentError, match="their header is no JSON object of lists"):
+        Bins.from_bytes(header + b"\n" + rest, 2)

@@ -5,15 +5,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structent import Partition, SpanningTreePartitions, circular, trivial
+from structent import (
+    LabelGraph,
+    Partition,
+    SpanningTreePartitions,
+    circular,
+    ordinal,
+    trivial,
+)
 from structent.kernels import fused, reference
 from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.layout import Layout
 from structent.structure import catalog
 from structent.trees import boosting, forest, growing, sketch
 from structent.trees.bins import Bins
-from structent.trees.boosting import Booster, Boosting, Examples, Loss, boost
+from structent.trees.boosting import (
+    Boosted,
+    Booster,
+    Boosting,
+    Examples,
+    Loss,
+    best_smoothing,
+    boost,
+)
 from structent.trees.growing import BinnedTable, Limits
+from structent.trees.smoothing import Relatives
 from tests.kernels.problems import members_of
 from tests.trees import reference as slow
 
@@ -90,7 +106,9 @@ _NO_TREES = forest.Forest(
 )  # fmt: skip
 
 
-def check_leaves(rows, trees, way, structure_of_round, sets=(), is_seen=None):
+def check_leaves(
+    rows, trees, way, structure_of_round, sets=(), is_seen=None, smoother_of_round=lambda _: None
+):
     """Every leaf of every tree is -rate * G / (H + lambda) at the logits before its tree."""
     for number, tree in enumerate(trees):
         gradient, hessian = expected_gradient(
@@ -102,18 +120,19 @@ def check_leaves(rows, trees, way, structure_of_round, sets=(), is_seen=None):
             if is_seen is not None:
                 own &= is_seen[number]
             wanted = slow.leaf_values(
-                gradient[own], hessian[own], way.learning_rate, way.limits.reg_lambda
-            )
+                gradient[own], hessian[own], way.learning_rate, way.limits.reg_lambda,
+                smoother_of_round(number),
+            )  # fmt: skip
             # A gradient is exact to 2e-6, and its mean over the rows is divided by a curvature
             # of at least .01 a row, or by lambda = 1.
             np.testing.assert_allclose(values, wanted, rtol=1e-4, atol=3e-5)
 
 
-def grown(rows, way, loss_of_round, blocks_of_round=lambda _round: None):
+def grown(rows, way, loss_of_round, blocks_of_round=lambda _: None, relatives=lambda _: None):
     """The trees one by one."""
     booster = Booster(rows, START, way)
     for number in range(way.n_rounds):
-        booster.add_tree(loss_of_round(number), blocks_of_round(number))
+        booster.add_tree(loss_of_round(number), blocks_of_round(number), relatives(number))
     return booster.trees
 
 
@@ -131,6 +150,48 @@ def test_leaves_have_the_full_gradient_whatever_the_splits_are_searched_on(searc
     blocks = MONTHS.block_of[0]
     trees = grown(rows, way, always(MONTHS), lambda _: blocks if search == "structured" else None)
     check_leaves(rows, trees, way, lambda _round: MONTHS)
+
+
+@pytest.mark.parametrize("curvature", CURVATURES)
+@pytest.mark.parametrize("loss", [MONTHS, trivial(range(12))], ids=["months", "plain"])
+def test_leaves_borrow_from_similar_classes_whatever_the_loss_is(loss, curvature):
+    seasons = circular(range(12), width=4, singleton_weight=0.1)
+    sets = [(0, 1, 2), (5, 9)]
+    rows, way = made_rows(), how(curvature=curvature, leaf_smoothing=0.6)
+    rows.labels[::3] = 12 + np.arange(50) % 2
+    trees = grown(rows, way, always(loss, sets), relatives=lambda _: Relatives.of(seasons))
+    smoother = slow.similarity_smoother(seasons.similarity(), 0.6)
+    check_leaves(rows, trees, way, lambda _: loss, sets, smoother_of_round=lambda _: smoother)
+
+
+def test_leaves_borrow_from_the_blocks_that_are_drawn_for_the_round():
+    ring = LabelGraph([(i, (i + 1) % 12) for i in range(12)])
+    sampler = SpanningTreePartitions(ring, 4, 0.3)
+    asked, rows, way = [], made_rows(), how(leaf_smoothing=0.4)
+
+    def relatives_of_round(number):
+        asked.append(number)
+        return Relatives.of_draw(sampler.sample(number))
+
+    made = boost(rows, START, always(MONTHS), way, relatives_of_round=relatives_of_round)
+    assert asked == [0, 1, 2, 3]
+    check_leaves(
+        rows, trees_of(made.forest), way, lambda _: MONTHS,
+        smoother_of_round=lambda number: slow.block_mean_smoother(sampler.sample(number), 0.4),
+    )  # fmt: skip
+
+
+def test_a_smoothing_of_0_changes_no_bit():
+    rows, relatives = made_rows(), Relatives.of(MONTHS)
+    without, zero, some = (
+        boost(rows, START, always(MONTHS), how(leaf_smoothing=smoothing), **given).forest.to_bytes()
+        for smoothing, given in (
+            (0.0, {}),
+            (0.0, {"relatives_of_round": lambda _: relatives}),
+            (0.1, {"relatives_of_round": lambda _: relatives}),
+        )
+    )
+    assert without == zero != some
 
 
 def test_each_round_has_its_own_loss():
@@ -439,6 +500,61 @@ def test_without_validation_rows_the_callback_sees_no_loss():
     )
     assert seen == [(0, None), (1, None), (2, None)]
     assert made.losses == ()
+
+
+def raced(row_losses):
+    """What best_smoothing makes of candidates whose validation rows have these losses."""
+    losses = dict(zip((0.0, 0.2, 0.4), np.array(row_losses), strict=True))
+    asked = []
+
+    def boosted(way):
+        asked.append(way)
+        of_rows = losses[way.leaf_smoothing]
+        return Boosted(None, (9.0, of_rows.mean(), 5.0), of_rows / len(of_rows))
+
+    found = best_smoothing(tuple(losses), [boosted], how(500, learning_rate=0.05))
+    assert {way.n_rounds for way in asked} == {80}
+    assert {way.learning_rate for way in asked} == {0.3}
+    return found
+
+
+def test_smoothing_must_win_by_more_than_a_standard_error():
+    none = np.tile([1.0, 3.0], 50)
+    differences = np.tile([0.1, 0.1, -0.1, 0.1], 25)  # mean .05, standard error .0087
+    assert raced([none, none - differences, none]) == 0.2
+    assert raced([none, none - differences, none - 1.1 * differences]) == 0.4
+    of_two_rows = np.zeros(100)
+    of_two_rows[[7, 20]] = 9.0, -4.0  # the same mean, standard error .098
+    assert raced([none, none - of_two_rows, none]) == 0.0
+    assert raced([[2.0], [1.0], [2.0]]) == 0.0  # one row has none
+    assert raced([none, none + 0.1, none]) == 0.0
+
+
+def test_the_shares_of_the_rows_are_those_of_the_best_round():
+    rows, validation = made_rows(n=40), made_rows(1, weights=np.arange(150) % 4)
+    way = how(60, learning_rate=1.0, early_stopping_rounds=5)
+    plain = trivial(range(12))
+    made = boost(rows, START, always(MONTHS), way, validation=validation, plain=always(plain)(0))
+    best = int(np.argmin(made.losses))
+    assert best < len(made.losses) - 1
+    losses = reference.structured_cross_entropy_from_logits(
+        after(trees_of(made.forest), validation).astype(np.float64), validation.labels,
+        plain.block_of, plain.weights, xp=np,
+    )  # fmt: skip
+    wanted = losses * validation.weights / validation.weights.sum()
+    np.testing.assert_allclose(made.shares_of_rows, wanted, rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("curvature", CURVATURES)
+@pytest.mark.parametrize("structure", [MONTHS, ordinal(range(12))], ids=["blocks", "table"])
+def test_smoothed_leaves_without_a_penalty_are_finite(structure, curvature):
+    way = how(
+        10, curvature=curvature, learning_rate=1.0, limits=Limits(3, reg_lambda=0.0),
+        leaf_smoothing=np.nextafter(1, 0),
+    )  # fmt: skip
+    rows, relatives = made_rows(weights=np.arange(150) % 3 * 1e300), Relatives.of(structure)
+    made = boost(rows, START, always(MONTHS), way, relatives_of_round=lambda _: relatives)
+    assert np.isfinite(made.forest.values).all()
 
 
 def test_ctrl_c_in_the_callback_ends_boosting():

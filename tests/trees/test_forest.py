@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from structent import StructentError
 from structent.trees import forest as forest_module
-from structent.trees.forest import Forest
+from structent.trees.forest import Forest, check_children
 from structent.trees.growing import Limits
 from tests.trees import reference
 from tests.trees.problems import exact_problem
@@ -280,7 +280,7 @@ def test_trees_that_overlap_are_refused():
 _READS = """
 import sys
 from structent import StructentError
-from structent.trees.forest import Forest
+from structent.trees.forest import Forest, check_children
 try:
     Forest.from_bytes(sys.stdin.buffer.read(), 4, 3)
 except StructentError as error:
@@ -402,3 +402,47 @@ def test_a_forest_of_more_columns_than_the_model_is_refused(n_columns):
 def test_a_forest_of_other_classes_than_the_model_is_refused():
     with pytest.raises(StructentError, match="shapes of its arrays do not belong together"):
         Forest.from_bytes(some_forest().to_bytes(), N_COLUMNS, N_CLASSES + 1)
+
+
+# Trees of other libraries
+
+
+@pytest.mark.parametrize(
+    ("splits", "left", "right", "n_nodes"),
+    [
+        ([], [], [], 1),
+        ([0], [1], [2], 3),
+        ([0], [2], [1], 3),
+        ([0, 2], [1, 3], [2, 4], 5),
+        (range(30), range(1, 60, 2), range(2, 61, 2), 61),
+        (range(30), range(1, 31), range(31, 61), 61),
+    ],
+    ids=["leaf", "stump", "turned", "two splits", "wide", "deep"],
+)
+def test_children_that_form_a_tree_pass(splits, left, right, n_nodes):
+    check_children(*(np.array(list(each), np.int64) for each in (splits, left, right)), n_nodes)
+
+
+@pytest.mark.parametrize(
+    ("splits", "left", "right", "n_nodes"),
+    [
+        ([], [], [], 0),
+        ([], [], [], 2),
+        ([0], [1], [1], 3),
+        ([0], [0], [1], 2),
+        ([0], [1], [3], 3),
+        ([0], [1], [-1], 3),
+        ([1], [2], [3], 4),
+        ([0, 1, 2], [1, 3, 5], [2, 4, 1], 6),
+        ([0, 1, 2], [3, 2, 1], [4, 5, 6], 7),
+        ([0], [1], [2], 4),
+        (range(31), range(1, 32), range(32, 63), 63),
+    ],
+    ids=[
+        "nothing", "no parent", "one twice", "itself", "beyond", "before", "no root", "two parents",
+        "circle", "left over", "too deep",
+    ],
+)  # fmt: skip
+def test_children_that_form_no_tree_are_refused(splits, left, right, n_nodes):
+    with pytest.raises(StructentError, match=r"do not form a tree|is deeper than 30"):
+        check_children(*(np.array(list(each), np.int64) for each in (splits, left, right)), n_nodes)

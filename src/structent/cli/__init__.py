@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,12 +15,27 @@ _BROKEN_OFF = 130  # the exit code that shells give to a program ended by Ctrl-C
 
 def main() -> None:
     """Run the command line."""
-    with errors_told_in_a_sentence("structent"):
+    with errors_told_in_a_sentence("structent"), warnings_kept_back():
         for package in ("typer", "polars", "jinja2", "matplotlib", "sklearn"):
             require_optional(package, extra="cli", purpose="The structent command")
         from structent.cli.app import app  # noqa: PLC0415  needs what may be missing
 
         app()
+
+
+@contextmanager
+def warnings_kept_back() -> Iterator[None]:
+    """Show no warning of a library: it is written for those who call it from Python.
+
+    What a user of the command should know is told in its own words; ``STRUCTENT_DEBUG=1`` shows
+    all warnings.
+    """
+    with warnings.catch_warnings():
+        if not os.environ.get("STRUCTENT_DEBUG"):
+            # scikit-learn's, of every text label that occurs once; numbers are refused before.
+            warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
+            warnings.showwarning = lambda *_arguments, **_options: None
+        yield
 
 
 @contextmanager

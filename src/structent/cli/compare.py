@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import numpy as np
@@ -14,11 +16,12 @@ from rich.text import Text
 from structent._checks import checked_integer
 from structent.cli import options
 from structent.cli.models import save_model
-from structent.cli.options import Question, read_question
-from structent.cli.output import Output, check_can_write
+from structent.cli.options import Columns, Question, read_question
+from structent.cli.output import Output, caution_lines, check_outputs
 from structent.datasets import seattle_weather_file
 from structent.errors import StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
+from structent.inputs import files_of
 from structent.structure.learned import MOST_LEVELS
 from structent.structure.short_forms import Options
 from structent.studies import Comparison, LearnedStructure
@@ -26,6 +29,7 @@ from structent.studies import compare as compare_rows
 from structent.studies.compare import FEWEST_FOLDS, drawn_rows
 from structent.studies.comparison import ARMS, METRICS
 
+LEAST_MINUTES = 0.1
 METRIC_NAMES = {"log-loss": "log loss", "accuracy": "accuracy"}
 
 
@@ -35,6 +39,8 @@ def compare(  # noqa: PLR0913  a command has many options
     target: options.Target,
     structure: options.ComparedStructure,
     features: options.Features = None,
+    keep: options.Keep = None,
+    drop: options.Drop = None,
     group: options.Group = None,
     folds: options.Folds = 5,
     repeats: options.Repeats = 2,
@@ -45,6 +51,7 @@ def compare(  # noqa: PLR0913  a command has many options
     learning_curve: Annotated[
         bool, typer.Option("--learning-curve", help="Train on parts of the rows, too.")
     ] = False,
+    target_is_class: options.TargetIsClass = False,
     allow_blocks: options.AllowBlocks = False,
     save: options.Save = None,
     report: Annotated[Path | None, typer.Option(help="Where to write the HTML report.")] = None,
@@ -57,13 +64,16 @@ def compare(  # noqa: PLR0913  a command has many options
     output = Output(as_json=as_json, quiet=quiet)
     if metric not in METRIC_NAMES:
         raise StructentError(f"--metric must be log-loss or accuracy, got {metric!r}")
-    for path in (save, report):
-        check_can_write(path)
-    to_learn = _to_learn(structure)
+    check_outputs({"--save": save, "--report": report}, [data, *files_of(structure)])
+    to_learn = _to_learn(structure, allow_blocks=allow_blocks)
     known = structure if to_learn is None else "trivial"  # until it is learned
-    question = read_question(data, target, known, features, group, allow_blocks=allow_blocks)
-    options.check_folds(folds, at_least=FEWEST_FOLDS, n_rows=len(question.table.labels))
-    output.notes(*question.notes)
+    columns = Columns(features, keep, drop)
+    question = read_question(
+        data, target, known, columns, group, target_is_class=target_is_class,
+        allow_blocks=allow_blocks,
+    )  # fmt: skip
+    options.check_folds(folds, at_least=FEWEST_FOLDS, table=question.table)
+    output.notes(*question.notes, cautions=question.cautions)
     with output.progress() as on_progress:
         found = compare_rows(
             question.table.features, question.table.labels,
@@ -78,11 +88,13 @@ def compare(  # noqa: PLR0913  a command has many options
     if report is not None:
         found.to_html(
             report, data=data.name, target=target, group=group, notes=question.notes,
-            model_file=save,
+            cautions=question.cautions, model_file=save,
         )  # fmt: skip
+    facts = found.to_dict(notes=question.notes)
+    files = {"The model": save, "The report": report}
     output.result(
-        shown(found, data=data.name, target=target, save=save, report=report),
-        found.to_dict(notes=question.notes),
+        shown(found, data=data.name, target=target, files=files, cautions=question.cautions),
+        {"verdict": facts["verdict"], **question.as_data(), **facts},
     )
 
 
@@ -104,16 +116,23 @@ def demo(
 
 
 def _checked_budget(minutes: float) -> float:
-    if not minutes > 0:  # NaN is not above 0 either
-        raise StructentError(f"--budget must be a number of minutes above 0, got {minutes:g}")
+    if not minutes >= LEAST_MINUTES:  # NaN is not either
+        raise StructentError(
+            f"--budget must be at least {LEAST_MINUTES:g} minutes, the least in which a comparison "
+            f"can say anything, got {minutes:g}; leave it out for the default"
+        )
     return minutes
 
 
-def _to_learn(structure: str) -> LearnedStructure | None:
+def _to_learn(structure: str, *, allow_blocks: bool) -> LearnedStructure | None:
     """Return what ``learn`` or ``learn:levels=3`` asks for, None for any other structure."""
     kind, _, rest = structure.partition(":")
     if kind != "learn":
         return None
+    if allow_blocks:
+        raise StructentError(
+            f"--allow-blocks needs a structure that says what a block is, got {structure}"
+        )
     asked = Options(kind, rest)
     asked.check_names("levels")
     n_levels = asked.integer("levels", LearnedStructure.n_levels)
@@ -143,9 +162,14 @@ def _better_model(
 
 
 def shown(
-    found: Comparison, *, data: str, target: str, save: Path | None, report: Path | None
+    found: Comparison,
+    *,
+    data: str,
+    target: str,
+    files: Mapping[str, Path | None] = MappingProxyType({}),
+    cautions: Sequence[str] = (),
 ) -> Lines:
-    """Return what a person reads: the table, what was cut, and the verdict last."""
+    """Return what a person reads: the table, what was cut, what to beware of, the verdict last."""
     task, plan = found.task, found.plan
     lines: list[Any] = [
         Text(
@@ -159,9 +183,8 @@ def shown(
     if task.rare:
         names = ", ".join(map(str, task.rare[:10]))
         lines.append(Text(f"Classes with fewer rows than folds, scored where they fall: {names}."))
-    for path, what in ((save, "The model"), (report, "The report")):
-        if path is not None:
-            lines.append(Text(f"{what}: {path}"))
+    lines += [Text(f"{what}: {path}") for what, path in files.items() if path is not None]
+    lines += caution_lines(cautions)
     lines.append(Text(found.verdict.sentence, style="bold"))
     return Lines(*lines)
 

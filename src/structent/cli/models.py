@@ -7,23 +7,26 @@ import json
 import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import numpy as np
 import polars as pl
 import typer
 from numpy.typing import NDArray
+from rich.console import Group as Lines
+from rich.text import Text
 
 from structent._checks import checked_fraction
-from structent._files import save_bytes
+from structent._files import parsed_json, save_bytes
 from structent.cli import options
-from structent.cli.options import Question, read_question
-from structent.cli.output import Output, check_can_write
+from structent.cli.options import Columns, Question, read_question
+from structent.cli.output import Output, caution_lines, check_outputs
 from structent.decisions import HedgedPredictions, answer_report, calibrated_quantile
 from structent.errors import LabelError, StructentError
 from structent.estimators import files as model_files
 from structent.estimators.boosting import StructuredBoostingClassifier
-from structent.inputs import FeatureColumn, features_from, open_table
+from structent.inputs import FeatureColumn, features_from, files_of, open_table
+from structent.inputs.features import Kind
 from structent.metrics import level_report
 from structent.structure import RandomPartition
 from structent.structure.samplers import Structure, checked_structure
@@ -40,6 +43,8 @@ def train(  # noqa: PLR0913  a command has many options
     structure: options.Structure,
     save: Annotated[Path, typer.Option(help="Where to keep the model.")],
     features: options.Features = None,
+    keep: options.Keep = None,
+    drop: options.Drop = None,
     weights: Annotated[
         str, typer.Option(help="The weight of the singletons, auto, or own (the structure's).")
     ] = "own",
@@ -50,6 +55,7 @@ def train(  # noqa: PLR0913  a command has many options
             "what it promises."
         ),
     ] = None,
+    target_is_class: options.TargetIsClass = False,
     allow_blocks: options.AllowBlocks = False,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
@@ -58,8 +64,12 @@ def train(  # noqa: PLR0913  a command has many options
 ) -> None:
     """Train a model with the structure on all rows, or on all but those held back."""
     output = Output(as_json=as_json, quiet=quiet)
-    check_can_write(save)
-    question = read_question(data, target, structure, features, allow_blocks=allow_blocks)
+    check_outputs({"--save": save}, [data, *files_of(structure)])
+    columns = Columns(features, keep, drop)
+    question = read_question(
+        data, target, structure, columns, target_is_class=target_is_class,
+        allow_blocks=allow_blocks,
+    )  # fmt: skip
     output.notes(*question.notes)
     relation, table = question.specified.structure, question.table
     is_held_back = _held_back(calibrate, relation, table.labels, seed)
@@ -72,18 +82,9 @@ def train(  # noqa: PLR0913  a command has many options
     if calibrate is not None:
         model.calibrate_blocks(table.features.filter(is_held_back), table.labels[is_held_back])
     save_model(model, save, question, target)
-    facts = {
-        "model": str(save),
-        "rounds": model.best_iteration_ + 1,
-        "max_depth": model.max_depth_,
-        "validation_log_loss": float(np.asarray(model.validation_log_loss_).min()),
-        "weights": model.weights_.tolist(),
-        "calibration_rows": int(is_held_back.sum()),
-    }
+    sentence, facts = _trained(model, save, is_held_back)
     output.result(
-        f"{save}: {facts['rounds']} rounds of trees of depth {facts['max_depth']}, validation log "
-        f"loss {facts['validation_log_loss']:.4f}{_calibrated_on(is_held_back)}",
-        facts,
+        Lines(*caution_lines(question.cautions), Text(sentence)), {**facts, **question.as_data()}
     )
 
 
@@ -103,7 +104,7 @@ def predict(
     output = Output(as_json=as_json, quiet=quiet)
     if out.suffix not in _WRITERS:
         raise StructentError(f"the output must end in .parquet or .csv, got {out.name}")
-    check_can_write(out)
+    check_outputs({"--output": out}, [model, data])
     fitted, _, columns = _load_model(model)
     features = features_from(open_table(data, [column.name for column in columns]), columns)
     proba = fitted.predict_proba(features)
@@ -221,6 +222,27 @@ def _weights(given: str) -> str | float | None:
     return checked_fraction(weight, "--weights")
 
 
+def _trained(
+    model: StructuredBoostingClassifier, path: Path, is_held_back: NDArray[np.bool_]
+) -> tuple[str, dict[str, Any]]:
+    """Return what to say of a model that was trained, in a sentence and for JSON."""
+    facts: dict[str, Any] = {
+        "model": str(path),
+        "rounds": model.best_iteration_ + 1,
+        "max_depth": model.max_depth_,
+        "validation_log_loss": float(np.asarray(model.validation_log_loss_).min()),
+        "weights": model.weights_.tolist(),
+        "calibration_rows": int(is_held_back.sum()),
+    }
+    sentence = (
+        f"{path}: {facts['rounds']} rounds of trees of depth {facts['max_depth']}, validation log "
+        f"loss {facts['validation_log_loss']:.4f}{_calibrated_on(is_held_back)}"
+    )
+    if facts["rounds"] == model.n_estimators:
+        sentence += f"; it was still improving after {facts['rounds']:,} rounds, the most there are"
+    return sentence, facts
+
+
 def _calibrated_on(is_held_back: NDArray[np.bool_]) -> str:
     """Return what to add to the result of training."""
     count = int(is_held_back.sum())
@@ -237,15 +259,40 @@ def _load_model(path: Path) -> tuple[StructuredBoostingClassifier, str, list[Fea
     text = model_files.attachment(path, _ATTACHMENT)
     if text is None:
         raise StructentError(
-            f"{path.name} was saved by Python, and does not say which columns it wants; "
-            "predict with it in Python, or train it by structent train"
+            f"the model must say which columns it wants, got {path.name}, which does not; train "
+            "it by structent train, or keep it by structent compare --save"
         )
-    recipe = json.loads(text)
-    columns = [
-        FeatureColumn(column["name"], column["kind"], tuple(column["features"]))
-        for column in recipe["columns"]
-    ]
-    return model, recipe["target"], columns
+    target, columns = _recipe(text, path)
+    made = [name for column in columns for name in column.features]
+    if made != list(getattr(model, "feature_names_in_", ())):
+        raise _no_recipe(path)
+    return model, target, columns
+
+
+def _recipe(text: str, path: Path) -> tuple[str, list[FeatureColumn]]:
+    """Return what :func:`save_model` wrote: the label column, and the columns of features."""
+    try:
+        recipe = parsed_json(text)
+        columns = [
+            FeatureColumn(column["name"], column["kind"], tuple(column["features"]))
+            for column in recipe["columns"]
+        ]
+        target = recipe["target"]
+    except (KeyError, TypeError, ValueError):
+        raise _no_recipe(path) from None
+    names = [target, *(name for column in columns for name in (column.name, *column.features))]
+    if not all(isinstance(name, str) for name in names) or not all(
+        column.kind in get_args(Kind) for column in columns
+    ):
+        raise _no_recipe(path)
+    return target, columns
+
+
+def _no_recipe(path: Path) -> StructentError:
+    return StructentError(
+        f"{path.name} must say which columns of a table it wants, got something else in its member "
+        f"{_ATTACHMENT}; train it again by structent train"
+    )
 
 
 def _answers_of(

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import csv
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from structent._checks import checked_integer
 from structent.errors import StructentError
 from structent.inputs import (
+    ColumnRemark,
     LabelledTable,
     Specified,
     columns_of,
     features_and_labels,
+    has_classes_of_the_data,
     open_table,
     parse_structure,
 )
+from structent.inputs.features import with_option
+
+MOST_NUMBERS = 100  # of different whole numbers that are taken for classes unasked
+_MOST_REMARKS = 8
 
 
 def whole_number(
@@ -40,20 +47,29 @@ Data: TypeAlias = Annotated[
 Target: TypeAlias = Annotated[str, typer.Option(help="The column of the labels.")]
 _SHORT_FORMS = (
     "How the labels are related: circular:width=3, ordinal, hierarchy:columns=A,B, "
-    "graph:edges.csv,blocks=10, "
+    "graph:edges.csv,blocks=10, a name (months, cifar100, us-states, california-counties), "
 )
 Structure: TypeAlias = Annotated[
-    str, typer.Option(help=f"{_SHORT_FORMS}or a file (JSON, YAML, CSV, Newick).")
+    str,
+    typer.Option(help=f"{_SHORT_FORMS}or a file (JSON, YAML, CSV, Newick, nodes.dmp, a model)."),
 ]
 ComparedStructure: TypeAlias = Annotated[
     str,
     typer.Option(
         "--structure",
-        help=f"{_SHORT_FORMS}a file (JSON, YAML, CSV, Newick), or learn: from the training rows.",
+        help=f"{_SHORT_FORMS}a file (JSON, YAML, CSV, Newick, nodes.dmp, a model), or learn: from "
+        "the training rows.",
     ),
 ]
 Features: TypeAlias = Annotated[
     str | None, typer.Option(help="The columns to learn from, separated by commas; else all.")
+]
+Keep: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(help="Learn from this column even if it gives the label away; may be repeated."),
+]
+Drop: TypeAlias = Annotated[
+    list[str] | None, typer.Option(help="Do not learn from this column; may be repeated.")
 ]
 Group: TypeAlias = Annotated[
     str | None, typer.Option(help="A column: rows with the same value belong together.")
@@ -72,6 +88,13 @@ Jobs: TypeAlias = Annotated[
         help="How many processors to use; all if not given.", callback=whole_number(1, 1024)
     ),
 ]
+TargetIsClass: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--target-is-class",
+        help=f"Each number is a class, even if there are more than {MOST_NUMBERS}.",
+    ),
+]
 AllowBlocks: TypeAlias = Annotated[
     bool,
     typer.Option(
@@ -84,6 +107,28 @@ Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", help="No notes, no pr
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
 Save: TypeAlias = Annotated[Path | None, typer.Option(help="Where to keep the model.")]
 Model: TypeAlias = Annotated[Path, typer.Argument(help="A model that structent saved.")]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns to learn from, as options name them."""
+
+    features: str | None = None
+    keep: Sequence[str] | None = None
+    drop: Sequence[str] | None = None
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """The columns to learn from, None for all."""
+        if self.features is None:
+            return None
+        names = separated(self.features)
+        if not names:
+            raise StructentError(
+                "--features must name columns, separated by commas, got "
+                f"{self.features!r}; leave it out for all columns"
+            )
+        return names
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,22 +144,55 @@ class Question:
         """What was done to the table and the structure, one sentence each."""
         return (*self.table.notes, *self.specified.notes)
 
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What belongs beside every result: columns that give the label away, or nearly do."""
+        return (
+            *_remarks("Left out", self.table.left_out, "To keep {them}: ", "--keep"),
+            *_remarks("Suspicious", self.table.suspicious, "To leave {them} out: ", "--drop"),
+        )
+
+    def as_data(self) -> dict[str, Any]:
+        """The same, ready for JSON."""
+        return {
+            "left_out": [asdict(remark) for remark in self.table.left_out],
+            "suspicious": [asdict(remark) for remark in self.table.suspicious],
+        }
+
+
+def _remarks(
+    title: str, remarks: Sequence[ColumnRemark], advice: str, option: str
+) -> tuple[str, ...]:
+    """Return a line for each column, and one that says which option changes that."""
+    if not remarks:
+        return ()
+    shown = remarks[:_MOST_REMARKS]
+    lines = [f"{title}: {remark.column!r} ({remark.reason})" for remark in shown]
+    if len(remarks) > len(shown):
+        lines.append(f"{title}: {len(remarks) - len(shown)} more columns, which --json lists")
+    them = "it" if len(remarks) == 1 else "them"
+    options = with_option(option, [remark.column for remark in shown])
+    return (*lines, advice.format(them=them) + options)
+
 
 def read_question(
     data: Path,
     target: str,
     structure: str,
-    features: str | None = None,
+    columns: Columns,
     group: str | None = None,
     *,
+    target_is_class: bool = False,
     allow_blocks: bool = False,
 ) -> Question:
     """Return the table and the structure that a user names; the table is opened once."""
-    chosen = _feature_names(features)
+    chosen = columns.feature_names
     needed = None  # all columns, since all may be features
     if chosen is not None:
         needed = [target, *chosen, *columns_of(structure), *([] if group is None else [group])]
     table = open_table(data, needed)
+    if not target_is_class and has_classes_of_the_data(structure):
+        _check_are_classes(table.labels(target).classes, target)
     specified = parse_structure(
         structure,
         table.labels(target).classes,
@@ -123,31 +201,44 @@ def read_question(
         allow_blocks=allow_blocks,
     )
     labelled = features_and_labels(
-        table, target, features=chosen, group=group, excluded=specified.columns_used
-    )
+        table, target, features=chosen, group=group, excluded=specified.columns_used,
+        keep=columns.keep or (), drop=columns.drop or (),
+    )  # fmt: skip
     return Question(labelled, specified, allow_blocks)
 
 
-def _feature_names(features: str | None) -> list[str] | None:
-    """Return the columns to learn from, None for all."""
-    if features is None:
-        return None
-    names = separated(features)
-    if not names:
+def _check_are_classes(labels: Sequence[Any], target: str) -> None:
+    """Refuse whole numbers that are so many that they should be amounts."""
+    if len(labels) > MOST_NUMBERS and type(labels[0]) is int:
         raise StructentError(
-            "--features must name columns, separated by commas, got "
-            f"{features!r}; leave it out for all columns"
+            f"the target must be classes, got {len(labels):,} different whole numbers in "
+            f"{target!r}, from {labels[0]} to {labels[-1]}, which look like amounts; put them into "
+            "bins, in a column of its own, and take that as the target, or add --target-is-class "
+            "if every number is a class"
         )
-    return names
 
 
-def check_folds(folds: int, *, at_least: int, n_rows: int) -> None:
-    """Refuse a number of folds that the rows cannot be dealt into."""
+def check_folds(folds: int, *, at_least: int, table: LabelledTable) -> None:
+    """Refuse a number of folds that the rows, or their groups, cannot be dealt into."""
+    what, units = ("rows", table.labels) if table.groups is None else ("groups", set(table.groups))
     checked_integer(
-        folds, "--folds", at_least=at_least, at_most=n_rows, reason=", the number of rows"
+        folds, "--folds", at_least=at_least, at_most=len(units), reason=f", the number of {what}"
     )
 
 
 def separated(text: str) -> list[str]:
-    """Return the parts of a list that is separated by commas."""
-    return [part.strip() for part in text.split(",") if part.strip()]
+    """Return the parts of a list that is separated by commas; a part that has one is quoted.
+
+    Examples
+    --------
+    >>> separated('rain, "leaf, long"')
+    ['rain', 'leaf, long']
+    """
+    try:
+        rows = list(csv.reader([text], skipinitialspace=True))
+    except csv.Error as error:
+        raise StructentError(
+            f"columns must be separated by commas, got {text!r}: {error}; put a name that has "
+            "commas or line breaks in double quotes"
+        ) from None
+    return [part.strip() for row in rows for part in row if part.strip()]

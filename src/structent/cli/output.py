@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 from structent.errors import StructentError
 from structent.studies.progress import OnProgress
@@ -42,13 +43,15 @@ class Output:
         if self.as_json:
             self.console.print_json(json.dumps(as_data, default=_plain))
         else:
-            self.console.print(shown)
+            self.console.print(shown, crop=False)  # what does not wrap is shown whole
 
-    def notes(self, *sentences: str) -> None:
-        """Print sentences on what was done, where notes are wanted."""
+    def notes(self, *sentences: str, cautions: Sequence[str] = ()) -> None:
+        """Print sentences on what was done, and what to beware of, where notes are wanted."""
         if not self.quiet and not self.as_json:
             for sentence in sentences:
                 self.messages.print(sentence, style="dim")
+            for line in caution_lines(cautions):
+                self.messages.print(line, soft_wrap=True)
 
     @contextmanager
     def progress(self) -> Iterator[OnProgress]:
@@ -71,10 +74,35 @@ class Output:
             yield on_progress
 
 
-def check_can_write(path: Path | None) -> None:
-    """Refuse an output that could not be written, before the work is done."""
-    if path is None:
-        return
+def caution_lines(cautions: Sequence[str]) -> list[Text]:
+    """Return what to beware of as lines to print; they are not cut, so that they can be pasted."""
+    return [Text(line, style="yellow", no_wrap=True, overflow="ignore") for line in cautions]
+
+
+def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> None:
+    """Refuse outputs that cannot be written, or that would replace what is read, before any work.
+
+    Parameters
+    ----------
+    outputs
+        The file of each option that names one to write.
+    inputs
+        The files that are read.
+    """
+    before = {path: f"{path}, which is read" for path in inputs}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        _check_can_write(path)
+        same = next((what for other, what in before.items() if _are_same(path, other)), None)
+        if same is not None:
+            raise StructentError(
+                f"{option} {path} would replace {same}; name another file to write"
+            )
+        before[path] = f"the file that {option} writes"
+
+
+def _check_can_write(path: Path) -> None:
     folder = path.parent
     if not folder.is_dir():
         raise StructentError(f"the output {path} cannot be written: there is no folder {folder}")
@@ -83,6 +111,13 @@ def check_can_write(path: Path | None) -> None:
     # A file is replaced, not written over: what counts is permission for the folder.
     if not os.access(folder, os.W_OK):
         raise StructentError(f"the output {path} cannot be written: no permission for {folder}")
+
+
+def _are_same(path: Path, other: Path) -> bool:
+    """Whether two paths are one file, by whatever links."""
+    if path.exists() and other.exists():
+        return path.samefile(other)
+    return path.resolve() == other.resolve()
 
 
 def _plain(value: Any) -> Any:

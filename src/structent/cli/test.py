@@ -11,8 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from structent.cli import options
-from structent.cli.options import Question, read_question
-from structent.cli.output import Output, check_can_write
+from structent.cli.options import Columns, Question, read_question
+from structent.cli.output import Output, caution_lines, check_outputs
+from structent.inputs import files_of
 from structent.structure import RandomPartition
 from structent.studies import PartitionGain, StructureTest, partition_gains, structure_test
 from structent.studies.comparison import ARMS
@@ -26,6 +27,8 @@ def structure_significance(  # noqa: PLR0913  a command has many options
     target: options.Target,
     structure: options.Structure,
     features: options.Features = None,
+    keep: options.Keep = None,
+    drop: options.Drop = None,
     group: options.Group = None,
     permutations: Annotated[
         int,
@@ -41,6 +44,7 @@ def structure_significance(  # noqa: PLR0913  a command has many options
         typer.Option(help="A .jsonl file that keeps what is finished, to go on from later."),
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Where to write the HTML report.")] = None,
+    target_is_class: options.TargetIsClass = False,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
     quiet: options.Quiet = False,
@@ -48,11 +52,13 @@ def structure_significance(  # noqa: PLR0913  a command has many options
 ) -> None:
     """Test whether the structure helps more than the same structure with its classes scrambled."""
     output = Output(as_json=as_json, quiet=quiet)
-    for path in (out, report):
-        check_can_write(path)
-    question = read_question(data, target, structure, features, group)
-    options.check_folds(folds, at_least=2, n_rows=len(question.table.labels))
-    output.notes(*question.notes)
+    check_outputs({"--out": out, "--report": report}, [data, *files_of(structure)])
+    columns = Columns(features, keep, drop)
+    question = read_question(
+        data, target, structure, columns, group, target_is_class=target_is_class
+    )
+    options.check_folds(folds, at_least=2, table=question.table)
+    output.notes(*question.notes, cautions=question.cautions)
     table = question.table
     rows = table.features, table.labels, question.specified.structure
     with output.progress() as on_progress:
@@ -66,9 +72,15 @@ def structure_significance(  # noqa: PLR0913  a command has many options
             gains = partition_gains(*rows, **asked)
     if report is not None:
         found.to_html(
-            report, data=data.name, target=target, notes=question.notes, gains=gains
+            report, data=data.name, target=target, notes=question.notes,
+            cautions=question.cautions, gains=gains,
         )  # fmt: skip
-    output.result(_shown(found, gains, question, data.name, report), found.to_dict(gains=gains))
+    facts = found.to_dict(notes=question.notes, gains=gains)
+    verdict = {name: facts[name] for name in ("finding", "sentence")}
+    output.result(
+        _shown(found, gains, question, data.name, report),
+        {**verdict, **question.as_data(), **facts},
+    )
 
 
 def _can_leave_out(structure: Any) -> bool:
@@ -93,6 +105,7 @@ def _shown(
     lines += [Text(note) for note in found.notes]
     if report is not None:
         lines.append(Text(f"The report: {report}"))
+    lines += caution_lines(question.cautions)
     lines += [Text(found.sentence_against_none), Text(found.sentence, style="bold")]
     return Lines(*lines)
 

@@ -20,6 +20,7 @@ from structent._checks import checked_fraction
 from structent._threads import checked_n_jobs
 from structent._typing import FloatArray
 from structent.decisions import HedgedPredictions
+from structent.errors import StructureError
 from structent.estimators import files
 from structent.estimators.answers import block_answers, calibration_scores, predicted_level
 from structent.estimators.classes import (
@@ -31,11 +32,13 @@ from structent.estimators.classes import (
 )
 from structent.estimators.columns import CodedTable, Columns, FloatTable, is_table
 from structent.estimators.engines import engine
+from structent.estimators.folds import checked_groups
 from structent.estimators.rows import (
     TrainingRows,
     checked_eval_set,
     classes_of_rows,
     held_back,
+    held_back_groups,
     log_prior,
 )
 from structent.estimators.training import (
@@ -111,6 +114,15 @@ class StructuredBoostingClassifier(
         gradient along one random direction among the classes, a new one in every round; it needs
         ``engine="structent"``, for which it is what "auto" means. With other engines "auto" is
         "full". Leaf values always come from the whole gradient.
+    leaf_smoothing
+        How much the leaf values of a class borrow from related classes: None or 0 for nothing, a
+        number below 1 for the share of a class's gradient and curvature that goes to its relatives,
+        or "auto" to choose among 0, 0.3, 0.6 and 0.8 in a race on the validation rows (0 without
+        such rows), and if they are few on folds of the training rows: see ``leaf_smoothing_``.
+        Classes are related as they are similar, ``structure.similarity()``; with a sampler, if they
+        are in one block of the partition that is drawn for the round. It is independent of the
+        loss, which ``weights`` decides: ``weights=1, leaf_smoothing=0.4`` is the plain loss with
+        smoothed leaves. Needs a structure and ``engine="structent"``.
     early_stopping_rounds
         Training ends after this many rounds without a better validation log loss, and keeps the
         best round. With None all rounds are trained, on all rows.
@@ -148,11 +160,11 @@ class StructuredBoostingClassifier(
         The structure with these weights, built if it was a short form; None without one.
     best_iteration_
         The number of the best round, from 0: the model has one round more than that.
-    max_depth_, split_search_
-        What was used, also where "auto" was given.
+    max_depth_, split_search_, leaf_smoothing_
+        What was used, also where "auto" was given; a ``leaf_smoothing_`` of 0 is none.
     validation_log_loss_
         The log loss of the validation rows after every round, before any refit; None without
-        validation rows. With ``n_bags``, this and the three above are those of the first model.
+        validation rows. With ``n_bags``, this and the four above are those of the first model.
     block_scores_
         The sorted scores of the rows of ``calibrate_blocks``; None without.
     feature_importances_
@@ -200,6 +212,7 @@ class StructuredBoostingClassifier(
         trees: str = "vector",
         curvature: str = "gradient",
         split_search: str = "auto",
+        leaf_smoothing: float | str | None = None,
         early_stopping_rounds: int | None = 25,
         validation_fraction: float = 0.15,
         refit: bool = True,
@@ -225,6 +238,7 @@ class StructuredBoostingClassifier(
         self.trees = trees
         self.curvature = curvature
         self.split_search = split_search
+        self.leaf_smoothing = leaf_smoothing
         self.early_stopping_rounds = early_stopping_rounds
         self.validation_fraction = validation_fraction
         self.refit = refit
@@ -241,6 +255,7 @@ class StructuredBoostingClassifier(
         y: Any,
         sample_weight: Any = None,
         eval_set: Any = None,
+        groups: Any = None,
     ) -> Self:
         """Train on the rows of ``X`` and their labels.
 
@@ -255,6 +270,10 @@ class StructuredBoostingClassifier(
             The weight of each row, (n,).
         eval_set
             The rows that decide when to stop: ``(X, y)``, or a list of one such pair.
+        groups
+            The group of each row, (n,), where rows belong together: the hours of a day, the
+            pictures of a patient. Whole groups are then held back for validation, and in the folds
+            of ``weights="auto"``, so that rows like those of training do not decide.
         """
         settings = self._settings()
         random = check_random_state(self.random_state)
@@ -262,14 +281,15 @@ class StructuredBoostingClassifier(
         given = given_structure(self.structure, labels, allow_blocks=self.allow_blocks)
         columns, codes = self._columns_and_codes(X)
         check_consistent_length(codes, labels)
-        structure = chosen_structure(self, given, X, labels, sample_weight)
+        group_of = checked_groups(groups, len(labels))
+        structure = chosen_structure(self, given, X, labels, sample_weight, group_of)
         classes = classes_of_rows(structure, labels, eval_set, allow_blocks=self.allow_blocks)
         encoder = Encoder.of(columns, classes, settings)
-        rows = encoder.rows(codes, labels, sample_weight, self.class_weight)
+        rows = encoder.rows(codes, labels, sample_weight, self.class_weight, group_of)
         check_two_classes(rows.labels)  # a weight of 0 may have taken the others
-        splits = self._split_structure(given, structure)
+        splits, leaves = self._split_structure(given, structure), self._leaf_structure(given)
         bags = [
-            self._fitted_bag(rows, eval_set, encoder, splits, settings, random)
+            self._fitted_bag(rows, eval_set, encoder, splits, leaves, settings, random)
             for _ in range(settings.n_bags)
         ]
         _warn_if_cut_short([bag.scores for bag in bags], settings)
@@ -358,9 +378,28 @@ class StructuredBoostingClassifier(
         saved = files.Saved(self.get_params(deep=False), names)
         files.save_boosting(path, fitted, saved, attachments or {})
 
+    def to_onnx(self, path: str | os.PathLike[str]) -> None:
+        """Write the model as an ONNX file, all or not at all.
+
+        The file has the outputs ``label``, (n,), and ``probabilities``, (n, classes), in the order
+        of ``classes_``. Without categories its input is ``X``, float32, (n, columns). With
+        categories there is one input per column, (n, 1), by the column's name: float32 for numbers;
+        for categories text, int64 for whole numbers and bools, or float32. NaN is a missing number,
+        and what is none of the categories a missing category. Needs ``engine="structent"`` and
+        ``structent[onnx]``.
+        """
+        from structent.estimators import onnx  # noqa: PLC0415  it loads the engine
+
+        names = getattr(self, "feature_names_in_", None)
+        onnx.save_boosting(path, self._fitted_model(), self.engine, names)
+
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the model of a file that :meth:`save` wrote. No code of the file is run."""
+        """Return the model of a file that :meth:`save` wrote. No code of the file is run.
+
+        Load boosters of XGBoost and LightGBM only from sources you trust: they are checked, and
+        then read by these packages, whose own readers check little.
+        """
         fitted, saved = files.load_boosting(path)
         model = cls(**saved.parameters)
         model.n_features_in_ = len(fitted.encoder.columns.categories)
@@ -375,7 +414,7 @@ class StructuredBoostingClassifier(
         self.structure_ = None if self.structure is None else fitted.encoder.classes.structure
         self.weights_ = weights_of(fitted.encoder.classes.structure)
         self.best_iteration_ = fitted.model.n_rounds - 1
-        self.max_depth_, self.split_search_ = fitted.chosen
+        self.max_depth_, self.split_search_, self.leaf_smoothing_ = fitted.chosen
         self.validation_log_loss_ = np.array(fitted.scores) if fitted.scores else None
         self.block_scores_ = fitted.block_scores
         return self
@@ -404,13 +443,17 @@ class StructuredBoostingClassifier(
         if self.early_stopping_rounds is None:
             return rows, None
         fraction = checked_fraction(self.validation_fraction, "validation_fraction")
+        if rows.groups is not None:
+            held = held_back_groups(rows.groups, fraction, random)
+            return rows.take(~held), rows.take(held)
         # In the order of classes_, so that the structure's own order does not matter.
         held = held_back(encoder.classes.sorted_codes(rows.labels), fraction, random)
         return rows.take(~held), rows.take(held)
 
     def _fitted_bag(
         self, rows: TrainingRows, eval_set: Any, encoder: Encoder,
-        split_structure: Structure | None, settings: Settings, random: np.random.RandomState,
+        split_structure: Structure | None, leaf_structure: Structure | None, settings: Settings,
+        random: np.random.RandomState,
     ) -> FittedBoosting:  # fmt: skip
         """Return one booster, stopped by validation rows and then fitted again to all rows."""
         train, validation = self._with_validation(rows, encoder, eval_set, random)
@@ -428,6 +471,7 @@ class StructuredBoostingClassifier(
                 checked_n_jobs(self.n_jobs),
                 recording(scores, show),
                 encoder.classes.label_sets,
+                leaf_structure,
             )
             model, chosen = engine(settings.engine).train(training)
         if self.refit and validation is not None and eval_set is None:
@@ -455,6 +499,16 @@ class StructuredBoostingClassifier(
         # Weights that were chosen say how far to trust the structure, in splits as in the loss.
         # Weights that were given are for the loss alone.
         return weighted if isinstance(self.weights, str) else given
+
+    def _leaf_structure(self, given: Structure | None) -> Structure | None:
+        if not self.leaf_smoothing:
+            return None
+        if given is None and not isinstance(self.leaf_smoothing, str):
+            raise StructureError(
+                f"leaf_smoothing={self.leaf_smoothing!r} needs a structure that says which classes "
+                "are related, got none; give one, or set leaf_smoothing=None"
+            )
+        return given  # whatever the weights of the loss are
 
     def _fitted_model(self) -> FittedBoosting:
         check_is_fitted(self, "classes_")

@@ -26,7 +26,7 @@ from structent.structure.labels import (
     with_columns_joined,
 )
 from structent.structure.samplers import Structure, checked_structure
-from structent.structure.short_forms import structure_of_labels
+from structent.structure.short_forms import CATALOG, Options, structure_of_labels
 from structent.structure.targets import LabelSets, label_sets_of
 
 # The labels of rows, as they were given or as a study has encoded them.
@@ -260,13 +260,13 @@ def given_structure(structure: Any, labels: Any, *, allow_blocks: bool) -> Struc
         return None
     if not isinstance(structure, str):
         return checked_structure(structure)
-    if allow_blocks:
+    if allow_blocks and Options.of(structure).kind not in CATALOG:
         raise StructureError(
             "allow_blocks=True needs a structure that says which labels are classes, got "
             f"{structure!r}, which would make a class of every label; pass the structure itself, "
             "such as ordinal(classes)"
         )
-    return structure_of_labels(structure, labels)
+    return structure_of_labels(structure, () if allow_blocks else labels)
 
 
 def checked_labels(

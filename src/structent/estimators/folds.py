@@ -1,4 +1,7 @@
-"""Folds for cross-validation: each class, or each group of rows, dealt out in turn."""
+"""Folds for cross-validation: each class, or each group of rows, dealt out in turn.
+
+Rows of one group belong together: the hours of a day, the pictures of a patient.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structent._typing import IndexArray
+from structent.errors import StructentError
+
+
+def checked_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:
+    """Return the group of each row, (n,), or None."""
+    if groups is None:
+        return None
+    checked = np.asarray(groups)
+    if checked.shape != (n_rows,):
+        raise StructentError(
+            f"groups must have one entry for each of the {n_rows} rows, got shape {checked.shape}"
+        )
+    return checked
 
 
 def dealt_folds(labels: NDArray[Any], n_folds: int, rng: np.random.RandomState) -> IndexArray:

@@ -1,4 +1,4 @@
-"""Multinomial logistic regression under the structured loss."""
+"""Multinomial logistic regression with the structure in its loss, in its prior, or in both."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
-from scipy.sparse import issparse
 from scipy.special import log_softmax, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from structent._checks import checked_integer
-from structent._typing import FloatArray, IndexArray
+from structent._typing import FloatArray
 from structent.decisions import HedgedPredictions
-from structent.errors import StructentError, StructureError
+from structent.errors import StructentError
 from structent.estimators import files
 from structent.estimators.answers import block_answers, calibration_scores, predicted_level
 from structent.estimators.classes import (
@@ -28,18 +26,15 @@ from structent.estimators.classes import (
     CodedLabels,
     Labels,
     accuracy,
-    check_two_classes,
     given_structure,
     labels_to_fit,
     mixed_labels,
     with_pairs,
 )
-from structent.estimators.rows import row_weights
-from structent.estimators.weights import chosen_structure, weights_of
-from structent.kernels.coarse import CoarseLayouts
-from structent.kernels.fused import loss_and_gradient
-from structent.kernels.layout import Layout
-from structent.structure import RandomPartition
+from structent.estimators.folds import checked_groups
+from structent.estimators.linear_objective import LinearObjective, gaussian_prior
+from structent.estimators.prior import LinearProblem, Prior, chosen_prior, fitted, fixed_for_loss
+from structent.estimators.weights import chosen_structure, reweighted, weights_of
 from structent.structure.samplers import Structure
 
 _FEATURES: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
@@ -51,11 +46,20 @@ class StructuredLogisticRegression(
 ):
     r"""Multinomial logistic regression that knows how its classes are related.
 
-    .. math:: \min_{A, b} \; C \sum_i s_i \, loss(A x_i + b, y_i) + \tfrac12 \lVert A \rVert^2
+    .. math:: \min_{A, b} \; C \sum_i s_i \, loss(A x_i + b, y_i) + \tfrac12 tr(A^T K^{-1} A)
 
-    where *loss* is the structured cross-entropy and :math:`s_i` the weight of row i. It is meant
-    as the last layer on frozen embeddings. Without a structure it is scikit-learn's
-    ``LogisticRegression``, with the same meaning of ``C``, ``tol`` and ``max_iter``.
+    where *loss* is the structured cross-entropy, :math:`s_i` the weight of row i and K the
+    similarity of the classes (:meth:`RandomPartition.similarity
+    <structent.structure.RandomPartition.similarity>`). It is meant as the last layer on frozen
+    embeddings. Without a structure it is scikit-learn's ``LogisticRegression``, with the same
+    meaning of ``C``, ``tol`` and ``max_iter``.
+
+    The structure can act in two places, each with its own weight of the singletons, where 1 means
+    "not here": in the loss (``weights``), and in the prior on the coefficients (``prior``).
+
+    - the loss alone: ``StructuredLogisticRegression(structure)``
+    - the prior alone: ``StructuredLogisticRegression(structure, weights=1, prior=0.5)``
+    - both: ``StructuredLogisticRegression(structure, prior=0.5)``
 
     The structured loss is not convex. L-BFGS starts from zero and draws nothing at random, so the
     result is a function of the data alone; it may be a local minimum.
@@ -68,19 +72,30 @@ class StructuredLogisticRegression(
     ----------
     structure
         How the classes are related: a structure, or a short form of the command line, ``"ordinal"``
-        or ``"circular:width=3"``, which ``fit`` builds from the labels; None for no structure. It
-        must be fixed: a sampler's partitions change with every iteration, which L-BFGS cannot
-        follow.
+        or ``"circular:width=3"``, which ``fit`` builds from the labels; None for no structure. In
+        the loss it must be fixed: a sampler's partitions change with every iteration, which L-BFGS
+        cannot follow. In the prior a sampler counts by its expected similarity.
     weights
-        None for the structure's own weights, a number for the weight of the singletons, one number
-        per partition for all, or ``"auto"`` to choose the weight of the singletons by
-        cross-validation
+        The weights of the loss: None for the structure's own, a number for the weight of the
+        singletons (1 for the plain loss), one number per partition for all, or ``"auto"`` to choose
+        the weight of the singletons by cross-validation
         (:func:`~structent.estimators.weights.chosen_structure`).
+    prior
+        The weights of the prior, of which K is made: a number for the weight of the singletons (1
+        for plain ridge), one number per partition, or ``"auto"`` to choose the weight of the
+        singletons, plain ridge among them, together with C by cross-validation
+        (:func:`~structent.estimators.prior.chosen_prior`). K may be singular: then coefficients
+        stay within its range, and its inverse is that within the range. If ``weights`` is
+        ``"auto"``, too, the prior is chosen first, with the plain loss.
     C
-        The inverse strength of the penalty on the coefficients; intercepts have none.
+        The inverse strength of the penalty on the coefficients; intercepts have none. With
+        ``prior="auto"`` it is where the search starts from: C times 1/10000 to 10000 is tried.
     tol
         L-BFGS stops where no entry of the gradient, divided by C times the sum of the weights,
-        exceeds it.
+        exceeds it. With a prior, the gradient by parameters in which coefficients have about equal
+        curvature. With ``prior="auto"`` it goes on, within ``max_iter``, to a tenth of it as a
+        share of the largest entry at zero coefficients: with few rows of many classes gradients
+        are small, and priors can be compared only where fits are close.
     max_iter
         The most iterations of L-BFGS.
     class_weight
@@ -88,7 +103,8 @@ class StructuredLogisticRegression(
     warm_start
         Whether to start from the last fit instead of zero.
     random_state
-        Decides which rows are in which fold of ``weights="auto"``; nothing else is random.
+        Decides which rows are in which fold of ``weights="auto"`` and ``prior="auto"``; nothing
+        else is random.
     allow_blocks
         Whether a label may also be the name of a block ("tree", or "kind:tree" where levels share
         names) or a set of classes, for rows whose class is not known exactly. In ``class_weight``
@@ -102,9 +118,13 @@ class StructuredLogisticRegression(
     coef_, intercept_
         The coefficients, (classes, features), and the intercepts, (classes,), in that order.
     weights_
-        The weight of each partition that was used.
+        The weight of each partition that was used in the loss.
     structure_
         The structure with these weights, built if it was a short form; None without one.
+    prior_
+        The weight of each partition that was used in the prior.
+    C_
+        The C that was used.
     n_iter_
         How many iterations L-BFGS took.
     block_scores_
@@ -126,9 +146,10 @@ class StructuredLogisticRegression(
 
     def __init__(  # noqa: PLR0913  scikit-learn's way: every parameter by name
         self,
-        structure: RandomPartition | str | None = None,
+        structure: Structure | str | None = None,
         *,
         weights: ArrayLike | float | str | None = None,
+        prior: ArrayLike | float | str = 1.0,
         C: float = 1.0,
         tol: float = 1e-4,
         max_iter: int = 200,
@@ -139,6 +160,7 @@ class StructuredLogisticRegression(
     ) -> None:
         self.structure = structure
         self.weights = weights
+        self.prior = prior
         self.C = C
         self.tol = tol
         self.max_iter = max_iter
@@ -147,29 +169,37 @@ class StructuredLogisticRegression(
         self.random_state = random_state
         self.allow_blocks = allow_blocks
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the model to features, (n, features), and labels, (n,)."""
+    def fit(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, groups: Any = None
+    ) -> Self:
+        """Fit the model to features, (n, features), and labels, (n,).
+
+        Parameters
+        ----------
+        X, y
+            The features, and the label of each row.
+        sample_weight
+            The weight of each row, (n,).
+        groups
+            The group of each row, (n,), where rows belong together: they share a fold of
+            ``weights="auto"`` and ``prior="auto"``.
+        """
         self._check_parameters()
         features, labels = self._features_and_labels(X, y)
+        group_of = checked_groups(groups, len(labels))
         given = given_structure(self.structure, labels, allow_blocks=self.allow_blocks)
-        structure = chosen_structure(self, given, features, labels, sample_weight)
-        kind = Classes.of_mixed if self.allow_blocks else Classes.of
-        classes = kind(structure, labels)
-        codes = classes.encode(labels)
-        check_two_classes(codes)
-        weights = row_weights(sample_weight, self.class_weight, codes, classes)
-        # Two classes have coefficients -a and a, and |2a|^2 is twice the sum of their squares.
-        penalty = (2.0 if len(classes.labels) == 2 else 1.0) / (self.C * weights.sum())
-        layout = Layout.of(_fixed(classes.structure))
-        coarse = CoarseLayouts.of(layout, classes.sets) if classes.sets else None
-        objective = LinearObjective(
-            features, codes, weights, layout, penalty=penalty, coarse=coarse
-        )
-        minimum, n_iter = self._minimum(objective, self._start(objective, classes))
-        coef, intercept = (
-            part[classes.columns].astype(features.dtype) for part in objective.split(minimum)
-        )
-        return self._keep(files.FittedLinear(classes, coef, intercept, n_iter))
+        rows = (features, labels, sample_weight)
+        if isinstance(self.weights, str) and given is not None:
+            # The prior is chosen first, under the plain loss, then the loss beside it.
+            plain = reweighted(fixed_for_loss(given), 1.0, "weights")
+            prior = chosen_prior(self, given, LinearProblem.of(self, plain, *rows), group_of)
+            model = clone(self).set_params(prior=prior.parameter, C=prior.c)
+            structure = chosen_structure(model, given, *rows, group_of)
+            problem = LinearProblem.of(self, structure, *rows)
+        else:
+            problem = LinearProblem.of(self, chosen_structure(self, given, *rows), *rows)
+            prior = chosen_prior(self, given, problem, group_of)
+        return self._keep(self._fitted(problem, prior))
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return the logits, (n, classes), but of two classes the log odds of the second, (n,)."""
@@ -230,11 +260,25 @@ class StructuredLogisticRegression(
         """
         check_is_fitted(self)
         fitted = files.FittedLinear(
-            self._classes, self.coef_, self.intercept_, self.n_iter_, self.block_scores_
-        )
+            self._classes, self.coef_, self.intercept_, self.n_iter_, self._prior,
+            self.block_scores_,
+        )  # fmt: skip
         names = getattr(self, "feature_names_in_", None)
-        saved = files.Saved(self.get_params(deep=False), names)
+        # Of weights and prior, those that were used: what is loaded fits the same again.
+        used = {"prior": self._prior.parameter, "C": self._prior.c}
+        saved = files.Saved(self.get_params(deep=False) | used, names)
         files.save_linear(path, fitted, saved, attachments or {})
+
+    def to_onnx(self, path: str | os.PathLike[str]) -> None:
+        """Write the model as an ONNX file, all or not at all.
+
+        The file has the input ``X``, float32, (n, features), and the outputs ``label``, (n,), and
+        ``probabilities``, (n, classes), in the order of ``classes_``. Needs ``structent[onnx]``.
+        """
+        from structent.estimators import onnx  # noqa: PLC0415  few need it
+
+        check_is_fitted(self)
+        onnx.save_linear(path, self.coef_, self.intercept_, self.classes_)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -269,48 +313,46 @@ class StructuredLogisticRegression(
                 raise StructentError(f"{name} must be a number above 0, got {value!r}")
         checked_integer(self.max_iter, "max_iter", at_least=1, at_most=2**31 - 1)
 
-    def _start(self, objective: LinearObjective, classes: Classes) -> FloatArray:
-        start = np.zeros(objective.n_parameters)
-        if self.warm_start and hasattr(self, "coef_"):
-            same_classes = np.array_equal(self.classes_, classes.values)
-            if not same_classes or self.coef_.shape != objective.shape:
-                raise StructentError(
-                    f"warm_start needs the classes of the last fit and its {self.coef_.shape[1]} "
-                    "features, got others; set warm_start=False to start from zero"
-                )
-            coef, intercept = objective.split(start)
-            coef[classes.columns], intercept[classes.columns] = self.coef_, self.intercept_
-        return start
-
-    def _minimum(self, objective: LinearObjective, start: FloatArray) -> tuple[FloatArray, int]:
-        # The criteria of scikit-learn's LogisticRegression, so that tol means the same.
-        result = minimize(
-            objective,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            options={
-                "maxiter": self.max_iter,
-                "maxls": 50,
-                "gtol": float(self.tol),
-                "ftol": 64 * float(np.finfo(np.float64).eps),
-            },
-        )
-        n_iter = min(int(result.nit), self.max_iter)
-        if not result.success:
+    def _fitted(self, problem: LinearProblem, prior: Prior) -> files.FittedLinear:
+        of_classes = None
+        if prior.structure is not None and not prior.is_plain:
+            of_classes = gaussian_prior(prior.structure)
+        classes, objective = problem.classes, problem.objective(prior.c, of_classes)
+        found = fitted(self, objective, self._start(objective, classes))
+        if found.failure is not None:
             warnings.warn(
-                f"L-BFGS did not converge to tol={self.tol:g} in {n_iter} iterations "
-                f"({result.message}); scale the features, or raise max_iter or tol",
+                f"L-BFGS did not converge to tol={self.tol:g} in {found.n_iter} iterations "
+                f"({found.failure}); scale the features, or raise max_iter or tol",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        return result.x, n_iter
+        coef, intercept = (
+            part[classes.columns].astype(problem.features.dtype)
+            for part in objective.split(found.parameters)
+        )
+        return files.FittedLinear(classes, coef, intercept, found.n_iter, prior)
+
+    def _start(
+        self, objective: LinearObjective, classes: Classes
+    ) -> tuple[FloatArray, FloatArray] | None:
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return None
+        same_classes = np.array_equal(self.classes_, classes.values)
+        if not same_classes or self.coef_.shape != objective.shape:
+            raise StructentError(
+                f"warm_start needs the classes of the last fit and its {self.coef_.shape[1]} "
+                "features, got others; set warm_start=False to start from zero"
+            )
+        place = np.argsort(classes.columns)
+        return self.coef_[place].astype(np.float64), self.intercept_[place].astype(np.float64)
 
     def _keep(self, fitted: files.FittedLinear) -> Self:
         """Take over what was learned with these parameters, now or before it was saved."""
         self._classes, self.classes_ = fitted.classes, fitted.classes.values
         self.structure_ = None if self.structure is None else fitted.classes.structure
         self.weights_ = weights_of(fitted.classes.structure)
+        self.prior_, self.C_ = fitted.prior.weights, fitted.prior.c
+        self._prior = fitted.prior
         self.coef_, self.intercept_, self.n_iter_ = fitted.coef, fitted.intercept, fitted.n_iter
         self.block_scores_ = fitted.block_scores
         return self
@@ -320,107 +362,3 @@ class StructuredLogisticRegression(
         features = validate_data(self, X, reset=False, **_FEATURES)
         logits: NDArray[Any] = features @ self.coef_.T + self.intercept_
         return logits
-
-
-def _fixed(structure: Structure) -> RandomPartition:
-    if not isinstance(structure, RandomPartition):
-        raise StructureError(
-            f"structure must be a RandomPartition, got {type(structure).__name__}: L-BFGS cannot "
-            "follow partitions that change with every iteration; fix them with its sample(0), or "
-            "use StructuredBoostingClassifier or the PyTorch loss"
-        )
-    return structure
-
-
-class LinearObjective:
-    r"""The function of coefficients A and intercepts b that the linear model minimises.
-
-    .. math:: F(A, b) = \sum_i \frac{s_i}{S} \, loss(A x_i + b, y_i)
-              + \frac{penalty}{2} \lVert A \rVert^2, \qquad S = \sum_i s_i
-
-    Called with the parameters as one flat array, first A row by row, then b, it returns the value
-    and the gradient, both in float64. The products with X are taken in X's own precision.
-
-    Parameters
-    ----------
-    X
-        The features, (n, features), in float32 or float64, dense or sparse.
-    labels
-        The column of each row's class, (n,), or its code in ``coarse``.
-    row_weights
-        The weights s of the rows, (n,).
-    layout
-        The structure, compiled.
-    penalty
-        The strength of the penalty.
-    coarse
-        The sets of classes that labels beyond the classes mean; none if None.
-
-    Examples
-    --------
-    >>> from structent import trivial
-    >>> plain = Layout.of(trivial(["a", "b"]))
-    >>> X, labels = np.array([[1.0], [-1.0]]), np.array([0, 1])
-    >>> objective = LinearObjective(X, labels, np.ones(2), plain, penalty=0.5)
-    >>> value, gradient = objective(np.zeros(4))
-    >>> round(value, 6), gradient.tolist()
-    (0.693147, [-0.5, 0.5, 0.0, 0.0])
-    """
-
-    def __init__(
-        self,
-        X: Any,
-        labels: IndexArray,
-        row_weights: FloatArray,
-        layout: Layout,
-        *,
-        penalty: float,
-        coarse: CoarseLayouts | None = None,
-    ) -> None:
-        self.X, self.labels, self.layout, self.penalty = X, labels, layout, penalty
-        self.coarse = coarse
-        self._is_sparse = bool(issparse(X))
-        self.shares = row_weights / row_weights.sum()
-        self.shape = (layout.n_classes, X.shape[1])
-        self.n_parameters = layout.n_classes * (X.shape[1] + 1)
-        # Two arrays, not one: where a block underflows the kernel returns to its logits.
-        self._logits = np.empty((X.shape[0], layout.n_classes), dtype=X.dtype)
-        self._gradient = np.empty_like(self._logits)
-        self._column_of_shares = self.shares.astype(X.dtype)[:, None]
-
-    def __call__(self, parameters: FloatArray) -> tuple[float, FloatArray]:
-        """Return the value at these parameters, and the gradient, flat like them."""
-        coef, intercept = self.split(parameters)
-        _write_product(self.X, coef.astype(self.X.dtype, copy=False).T, self._logits)
-        self._logits += intercept.astype(self.X.dtype, copy=False)
-        losses = loss_and_gradient(
-            self._logits, self.labels, self.layout, gradient=self._gradient, coarse=self.coarse
-        )
-        self._gradient *= self._column_of_shares
-        value = self.shares @ losses.rows + 0.5 * self.penalty * np.vdot(coef, coef)
-        return float(value), self._gradient_of_parameters(coef)
-
-    def split(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the coefficients, (classes, features), and the intercepts, (classes,): views."""
-        n_classes, n_features = self.shape
-        coef = parameters[: n_classes * n_features].reshape(self.shape)
-        return coef, parameters[n_classes * n_features :]
-
-    def _gradient_of_parameters(self, coef: FloatArray) -> FloatArray:
-        gradient = np.empty(self.n_parameters)
-        of_coef, of_intercept = self.split(gradient)
-        if self._is_sparse:
-            of_coef[:] = (self.X.T @ self._gradient).T
-        else:
-            _write_product(self._gradient.T, self.X, of_coef)
-        of_coef += self.penalty * coef
-        self._gradient.sum(axis=0, out=of_intercept, dtype=np.float64)
-        return gradient
-
-
-def _write_product(left: Any, right: NDArray[Any], out: NDArray[Any]) -> None:
-    """Write a matrix product, into place without a copy where BLAS can."""
-    if issparse(left) or left.dtype != out.dtype:
-        out[:] = left @ right
-    else:
-        np.matmul(left, right, out=out)

@@ -12,6 +12,7 @@ from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
 from structent.estimators.classes import Classes, CodedLabels, Labels, mixed_labels
 from structent.estimators.columns import FloatTable
+from structent.estimators.folds import grouped_folds
 from structent.kernels.coarse import weights_of_sets
 from structent.structure.labels import unknown_label
 from structent.structure.samplers import Structure
@@ -21,15 +22,17 @@ _MOST_EXPONENT = 1000  # of what float64 holds
 
 
 class TrainingRows(NamedTuple):
-    """Features (n, columns), codes of the labels (n,) and weights (n,) of the rows."""
+    """Features (n, columns), codes of the labels (n,), weights (n,) and groups (n,) of the rows."""
 
     features: FloatTable
     labels: IndexArray
     weights: FloatArray
+    groups: NDArray[Any] | None = None
 
     def take(self, kept: NDArray[Any]) -> TrainingRows:
         """Return some of the rows, by index or by mask."""
-        return TrainingRows(self.features[kept], self.labels[kept], self.weights[kept])
+        groups = None if self.groups is None else self.groups[kept]
+        return TrainingRows(self.features[kept], self.labels[kept], self.weights[kept], groups)
 
     def times_two_to(self, exponent: int) -> TrainingRows:
         """Return the rows with their weights multiplied by a power of two."""
@@ -161,6 +164,29 @@ def held_back(labels: IndexArray, fraction: float, rng: np.random.RandomState) -
     places = (np.arange(n_held) + rng.uniform()) * (len(spare) / n_held)
     held = np.zeros(len(labels), dtype=bool)
     held[spare[places.astype(int)]] = True
+    return held
+
+
+def held_back_groups(
+    groups: NDArray[Any], fraction: float, rng: np.random.RandomState
+) -> NDArray[np.bool_]:
+    """Return which rows are for validation: whole groups with about that fraction of the rows.
+
+    Examples
+    --------
+    >>> days = np.repeat(["mon", "tue", "wed", "thu"], 6)
+    >>> held = held_back_groups(days, 0.25, np.random.RandomState(0))
+    >>> held.reshape(4, 6).all(axis=1).sum(), held.sum()
+    (np.int64(1), np.int64(6))
+    """
+    n_groups = len(np.unique(groups))
+    if n_groups < 2 or fraction <= 0:
+        raise StructentError(
+            f"validation_fraction={fraction:g} of {n_groups} groups leaves no group for "
+            "validation; give more groups, an eval_set, or early_stopping_rounds=None"
+        )
+    n_folds = min(max(2, round(1 / fraction)), n_groups)
+    held: NDArray[np.bool_] = grouped_folds(groups, n_folds, rng) == 0
     return held
 
 

@@ -10,6 +10,7 @@ from numbers import Real
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from structent._checks import checked_integer
 from structent._optional import load_optional
@@ -21,6 +22,7 @@ from structent.estimators.rows import TrainingRows, ordinary_exponent, row_weigh
 from structent.structure.samplers import Structure
 from structent.structure.targets import LabelSets
 from structent.trees.bins import MOST_BINS
+from structent.trees.forest import DEEPEST_TREE
 
 # Called after every round with its number and the log loss of the validation rows, if any.
 OnRound: TypeAlias = Callable[[int, float | None], None]
@@ -54,12 +56,13 @@ class Settings:
     max_leaves: int | None = None
     max_bins: int | None = None
     n_bags: int = 1
+    leaf_smoothing: float | str | None = None
 
     def __post_init__(self) -> None:
         checked_integer(self.n_estimators, "n_estimators", at_least=1, at_most=2**31 - 1)
-        if not isinstance(self.max_depth, str) or self.max_depth != "auto":
+        if not _is_auto(self.max_depth):
             given: Any = self.max_depth
-            checked_integer(given, "max_depth", at_least=1, at_most=30)
+            checked_integer(given, "max_depth", at_least=1, at_most=DEEPEST_TREE)
         checked_integer(self.n_bags, "n_bags", at_least=1, at_most=10_000)
         reason = ", because a bin is one byte and missing values need one"
         if self.max_bins is not None:
@@ -73,11 +76,18 @@ class Settings:
             _check_number(name, getattr(self, name), "0 or more", lambda v: 0 <= v < np.inf)
         for name in ("learning_rate", "subsample", "colsample"):
             _check_number(name, getattr(self, name), "above 0, up to 1", lambda v: 0 < v <= 1)
+        if self.leaf_smoothing is not None and not _is_auto(self.leaf_smoothing):
+            wanted = "of at least 0 (none) and below 1, 'auto' or None"
+            _check_number("leaf_smoothing", self.leaf_smoothing, wanted, lambda v: 0 <= v < 1)
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 raise StructentError(
                     f"{name} must be {' or '.join(map(repr, choices))}, got {getattr(self, name)!r}"
                 )
+        self._check_engine()
+
+    def _check_engine(self) -> None:
+        """Refuse what the engine cannot do."""
         if self.engine == "structent" and self.trees != "vector":
             raise StructentError(
                 "structent's own engine grows vector leaves, got trees='per_class'; set "
@@ -101,7 +111,8 @@ class Settings:
         for name, allowed in (("split_search", self.split_search != "sketch"),
                               ("max_leaves", self.max_leaves is None),
                               ("max_bins", self.max_bins is None),
-                              ("n_bags", self.n_bags == 1)):  # fmt: skip
+                              ("n_bags", self.n_bags == 1),
+                              ("leaf_smoothing", not self.leaf_smoothing)):  # fmt: skip
             if not allowed:
                 raise StructentError(
                     f"{name}={getattr(self, name)!r} needs engine='structent', got engine="
@@ -125,6 +136,7 @@ class Chosen(NamedTuple):
 
     max_depth: int
     split_search: str
+    leaf_smoothing: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +157,8 @@ class Training:
         Whether each column of the features holds the codes of categories.
     label_sets
         What codes of labels beyond the classes mean; None where all labels are classes.
+    leaf_structure
+        The structure whose related classes leaf values borrow from, None for no smoothing.
     """
 
     rows: TrainingRows
@@ -158,6 +172,7 @@ class Training:
     n_threads: int
     on_round: OnRound
     label_sets: LabelSets | None = None
+    leaf_structure: Structure | None = None
 
     @property
     def n_classes(self) -> int:
@@ -171,7 +186,12 @@ class Training:
         if search == "auto":
             # Better on most tables, and quicker (ARCHITECTURE.md); only our own engine can do it.
             search = "sketch" if self.settings.engine == "structent" else "full"
-        return Chosen(DEPTH if depth == "auto" else int(depth), search)
+        smoothing = self.settings.leaf_smoothing
+        return Chosen(
+            DEPTH if depth == "auto" else int(depth),
+            search,
+            0.0 if smoothing is None or smoothing == "auto" else float(smoothing),
+        )
 
     def with_ordinary_weights(self) -> Training:
         """Return the same task with row weights whose sums float32 holds.
@@ -254,17 +274,29 @@ class Encoder:
             return (False,) * len(self.columns.source)
         return self.columns.is_categorical
 
+    @property
+    def n_categories(self) -> tuple[int | None, ...]:
+        """How many categories each column of the features has, None for a column of numbers."""
+        if self.is_one_hot:
+            return (None,) * len(self.columns.source)
+        return tuple(None if each is None else len(each) for each in self.columns.categories)
+
     def features(self, codes: FloatTable) -> FloatTable:
         """Return the features of a table's codes, as the engine takes them."""
         return self.columns.one_hot(codes) if self.is_one_hot else codes
 
     def rows(
-        self, codes: FloatTable, y: Labels, sample_weight: Any, class_weight: Any
+        self,
+        codes: FloatTable,
+        y: Labels,
+        sample_weight: Any,
+        class_weight: Any,
+        groups: NDArray[Any] | None = None,
     ) -> TrainingRows:
         """Return the rows that have a weight."""
         labels = self.classes.encode(y)
         weights = row_weights(sample_weight, class_weight, labels, self.classes)
-        rows = TrainingRows(self.features(codes), labels, weights)
+        rows = TrainingRows(self.features(codes), labels, weights, groups)
         return rows if weights.all() else rows.take(weights > 0)
 
 
@@ -340,6 +372,10 @@ def round_progress(n_rounds: int, *, shown: bool, what: str = "boosting") -> Ite
             bar.update(task, completed=number + 1, score=score)
 
         yield on_round
+
+
+def _is_auto(value: object) -> bool:
+    return isinstance(value, str) and value == "auto"
 
 
 def _check_number(name: str, value: object, wanted: str, is_right: Callable[[float], bool]) -> None:

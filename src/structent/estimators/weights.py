@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -14,7 +15,7 @@ from structent._typing import FloatArray, IndexArray
 from structent.errors import StructureError
 from structent.estimators.classes import Classes, Labels
 from structent.estimators.columns import rows_at
-from structent.estimators.folds import dealt_folds
+from structent.estimators.folds import dealt_folds, grouped_folds
 from structent.estimators.rows import checked_sample_weight
 from structent.structure import RandomPartition
 from structent.structure.samplers import Structure
@@ -27,7 +28,12 @@ N_FOLDS = 3
 
 
 def chosen_structure(
-    estimator: Any, structure: Structure | None, X: Any, y: Labels, sample_weight: ArrayLike | None
+    estimator: Any,
+    structure: Structure | None,
+    X: Any,
+    y: Labels,
+    sample_weight: ArrayLike | None,
+    groups: Array | None = None,
 ) -> Structure | None:
     """Return a structure with the weights that the estimator's parameter ``weights`` asks for.
 
@@ -52,6 +58,8 @@ def chosen_structure(
         The label of each row.
     sample_weight
         One weight per row, or None. Rows without weight are left out.
+    groups
+        The group of each row, or None: rows of one group share a fold.
     """
     weights = estimator.weights
     if weights is None:
@@ -64,21 +72,74 @@ def chosen_structure(
             )
         if structure is None:
             return None
-        return _cross_validated(estimator, structure, X, y, sample_weight)
+        return _cross_validated(estimator, structure, X, y, sample_weight, groups)
+    return reweighted(structure, weights, "weights")
+
+
+def reweighted(structure: Structure | None, weights: Any, name: str) -> Structure:
+    """Return a structure with this weight on its singletons, or one for each of its partitions.
+
+    ``name`` is the parameter that asks for it, as errors call it.
+    """
     if isinstance(weights, Real) and not isinstance(weights, bool) and structure is not None:
-        return _adjustable(structure, "a number as weights").with_singleton_weight(float(weights))
+        return _adjustable(structure, name).with_singleton_weight(float(weights))
     if not isinstance(structure, RandomPartition):
         given = "no structure" if structure is None else type(structure).__name__
         raise StructureError(
-            f"weights for each partition need a RandomPartition, got {given}; "
+            f"the numbers of {name} need a RandomPartition, got {given}; "
             "a sampler has them from its singleton_weight"
         )
     return structure.reweight(weights)
 
 
+def candidates_of(
+    structure: Structure, singleton_weights: Sequence[float], name: str
+) -> list[Structure]:
+    """Return the structure with each of these weights on its singletons.
+
+    Where it has no partition but the singletons there is nothing to choose: it comes by itself.
+    """
+    if all(partition.is_singletons for partition in _first(structure).partitions):
+        return [structure]
+    adjustable = _adjustable(structure, name)
+    return [adjustable.with_singleton_weight(weight) for weight in singleton_weights]
+
+
 def weights_of(structure: Structure) -> FloatArray:
     """Return the weights of the partitions, of a sampler's first draw if they change."""
     return _first(structure).weights
+
+
+def choosing_folds(
+    codes: IndexArray,
+    rows: NDArray[np.intp],
+    random_state: np.random.RandomState,
+    groups: Array | None = None,
+) -> list[tuple[Array, Array]]:
+    """Return the rows to train on and the rows held out, of each fold.
+
+    Each class is dealt out in turn, so that it may have fewer rows than there are folds; where
+    there are groups, each of them. A fold is left out if a single class is left to train on.
+    """
+    if groups is None:
+        fold_of = dealt_folds(codes[rows], N_FOLDS, random_state)
+    else:
+        fold_of = grouped_folds(groups[rows], N_FOLDS, random_state)
+    folds = [(rows[fold_of != fold], rows[fold_of == fold]) for fold in range(N_FOLDS)]
+    return [
+        (train, held) for train, held in folds if len(held) and len(np.unique(codes[train])) > 1
+    ]
+
+
+def held_out_loss(classes: Classes, proba: Array, codes: IndexArray, weights: FloatArray) -> float:
+    """Return the sum of the log losses of rows, times their weights.
+
+    ``proba`` are in the order of ``classes.values``, (n, classes).
+    """
+    of_label = classes.probability_of(proba, codes)
+    # A probability that underflowed to 0 must not make the losses of all candidates infinite.
+    losses = -np.log(np.maximum(of_label, np.finfo(of_label.dtype).tiny))
+    return float(losses @ weights)
 
 
 @runtime_checkable
@@ -87,12 +148,16 @@ class _WithSingletonWeight(Protocol):
 
 
 def _cross_validated(
-    estimator: Any, structure: Structure, features: Any, y: Labels, sample_weight: ArrayLike | None
+    estimator: Any,
+    structure: Structure,
+    features: Any,
+    y: Labels,
+    sample_weight: ArrayLike | None,
+    groups: Array | None,
 ) -> Structure:
-    if all(partition.is_singletons for partition in _first(structure).partitions):
+    candidates = candidates_of(structure, SINGLETON_WEIGHTS, "weights")
+    if len(candidates) == 1:
         return structure
-    adjustable = _adjustable(structure, "weights='auto'")
-    candidates = [adjustable.with_singleton_weight(weight) for weight in SINGLETON_WEIGHTS]
     if hasattr(features, "tocsr"):
         features = features.tocsr()  # not every sparse format can be indexed
     weights = checked_sample_weight(sample_weight, len(y))
@@ -100,52 +165,38 @@ def _cross_validated(
     of_labels = Classes.of_mixed if getattr(estimator, "allow_blocks", False) else Classes.of
     classes = of_labels(structure, y)
     codes = classes.encode(y)  # a label outside the structure costs no fit
-    folds = _folds(codes, np.flatnonzero(weights), random_state)
+    folds = choosing_folds(codes, np.flatnonzero(weights), random_state, groups)
     seed = int(random_state.randint(2**31 - 1))
     losses = []
     for candidate in candidates:
         model = clone(estimator).set_params(structure=candidate, weights=None, random_state=seed)
         losses.append(
-            sum(_held_out_loss(model, features, y, classes, weights, *fold) for fold in folds)
+            sum(
+                _loss_of_fold(model, features, y, classes, weights, groups, *fold) for fold in folds
+            )
         )
     return candidates[int(np.argmin(losses))]
 
 
-def _adjustable(structure: Any, asked: str) -> _WithSingletonWeight:
-    if not isinstance(structure, _WithSingletonWeight):
-        raise StructureError(
-            f"{asked} needs a structure with the method with_singleton_weight, got "
-            f"{type(structure).__name__}; leave weights at None to use it as it is"
-        )
-    return structure
-
-
-def _folds(
-    codes: IndexArray, rows: NDArray[np.intp], random_state: np.random.RandomState
-) -> list[tuple[Array, Array]]:
-    """Return the rows to train on and the rows held out, of each fold.
-
-    Each class is dealt out in turn, so that it may have fewer rows than there are folds. A fold is
-    left out if a single class is left to train on.
-    """
-    fold_of = dealt_folds(codes[rows], N_FOLDS, random_state)
-    folds = [(rows[fold_of != fold], rows[fold_of == fold]) for fold in range(N_FOLDS)]
-    return [
-        (train, held) for train, held in folds if len(held) and len(np.unique(codes[train])) > 1
-    ]
-
-
-def _held_out_loss(
-    model: Any, features: Any, y: Labels, classes: Classes, weights: FloatArray, train: Array,
-    held_out: Array,
+def _loss_of_fold(
+    model: Any, features: Any, y: Labels, classes: Classes, weights: FloatArray,
+    groups: Array | None, train: Array, held_out: Array,
 ) -> float:  # fmt: skip
     """Return the sum of the log losses of the rows held out, times their weights."""
-    model.fit(rows_at(features, train), y[train], sample_weight=weights[train])
+    given = {} if groups is None else {"groups": groups[train]}
+    model.fit(rows_at(features, train), y[train], sample_weight=weights[train], **given)
     proba = model.predict_proba(rows_at(features, held_out))
-    of_label = classes.probability_of(proba, classes.encode(y[held_out]))
-    # A probability that underflowed to 0 must not make the losses of all candidates infinite.
-    losses = -np.log(np.maximum(of_label, np.finfo(of_label.dtype).tiny))
-    return float(losses @ weights[held_out])
+    return held_out_loss(classes, proba, classes.encode(y[held_out]), weights[held_out])
+
+
+def _adjustable(structure: Any, name: str) -> _WithSingletonWeight:
+    if not isinstance(structure, _WithSingletonWeight):
+        as_it_is = "None to use it as it is" if name == "weights" else "1 for no prior"
+        raise StructureError(
+            f"{name} needs a structure with the method with_singleton_weight, got "
+            f"{type(structure).__name__}; leave {name} at {as_it_is}"
+        )
+    return structure
 
 
 def _first(structure: Structure) -> RandomPartition:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import shlex
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from numpy.typing import NDArray
 
 from structent.errors import StructentError
+from structent.inputs.leaks import ColumnRemark, reason_to_leave_out, reason_to_suspect
 from structent.inputs.table import (
     Labels,
     Table,
@@ -45,13 +47,16 @@ def features_and_labels(
     features: Sequence[str] | None = None,
     group: str | None = None,
     excluded: Iterable[str] = (),
+    keep: Iterable[str] = (),
+    drop: Iterable[str] = (),
 ) -> LabelledTable:
     """Return the rows of a table that have a label, ready to learn from.
 
     Numbers, and true and false, are features as they are. Dates become the year and the day of the
     year, on a circle. Text that repeats itself becomes categories; other text is refused. What is
-    the same in every row is left out, and so is a date whose month, year, weekday or the like
-    determines the label: to predict a season from its date is no discovery.
+    the same in every row is left out, and so is what gives the label away: an id, a column whose
+    values have one label each, a date whose month, year, weekday or the like determines the label.
+    To predict a season from its date is no discovery.
 
     Parameters
     ----------
@@ -65,6 +70,10 @@ def features_and_labels(
         A column that tells which rows belong together, and never is a feature.
     excluded
         Columns that define the structure. They give the label away, so they never are features.
+    keep
+        Columns to learn from even if they give the label away.
+    drop
+        Columns not to learn from.
 
     Examples
     --------
@@ -74,8 +83,8 @@ def features_and_labels(
     >>> days = features_and_labels(table, "month", excluded=["weather"])
     >>> days.feature_names
     ('precipitation', 'temp_max', 'temp_min', 'wind')
-    >>> days.notes
-    ("'date' left out: its month determines the labels",)
+    >>> days.left_out
+    (ColumnRemark(column='date', reason='its month determines the label'),)
     """
     if group == target:
         raise StructentError(
@@ -85,19 +94,21 @@ def features_and_labels(
         )
     kept_apart = [target, *excluded, *([] if group is None else [group])]
     table.check_columns(kept_apart)
-    chosen, unnamed = _chosen(table, features, kept_apart)
+    chosen = _chosen(table, features, kept_apart, drop)
+    _check_kept(table, keep, chosen)
     labels = table.labels(target)
-    is_kept, left_out = _rows_to_keep(table, labels, group)
+    is_kept, notes = _rows_to_keep(table, labels, group)
     known = labels.column.filter(is_kept)
-    made, columns, made_notes = _features(
-        [table.column(name).filter(is_kept) for name in chosen], known, asked_for=bool(features)
-    )
+    groups = None if group is None else table.column(group).filter(is_kept)
+    made = _made([table.column(name).filter(is_kept) for name in chosen], known, groups, set(keep))
     return LabelledTable(
-        features=made,
+        features=made.frame(n_columns=len(chosen)),
         labels=labels.values if len(known) == len(labels.values) else label_values(known),
-        groups=None if group is None else table.column(group).filter(is_kept).to_numpy(),
-        columns=columns,
-        notes=(*labels.notes, *left_out, *unnamed, *made_notes),
+        groups=None if groups is None else groups.to_numpy(),
+        columns=tuple(made.columns),
+        notes=(*labels.notes, *notes, *made.notes),
+        left_out=tuple(made.left_out),
+        suspicious=tuple(made.suspicious),
     )
 
 
@@ -116,7 +127,11 @@ class LabelledTable:
     columns
         The columns that the features were made of: what :func:`features_from` asks for.
     notes
-        Sentences that say what was turned into what, what was left out, and what is suspicious.
+        Sentences that say what was turned into what, and which rows and columns say nothing.
+    left_out
+        The columns that are no features because they give the label away, with the reason.
+    suspicious
+        The columns that are features, but tell so much that one should ask how, with the reason.
     """
 
     features: pl.DataFrame
@@ -124,6 +139,8 @@ class LabelledTable:
     groups: NDArray[Any] | None
     columns: tuple[FeatureColumn, ...]
     notes: tuple[str, ...]
+    left_out: tuple[ColumnRemark, ...] = ()
+    suspicious: tuple[ColumnRemark, ...] = ()
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -148,7 +165,12 @@ def features_from(table: Table, columns: Iterable[FeatureColumn]) -> pl.DataFram
         for feature in _features_of(_of_kind(table.column(column.name), column.kind), column.kind)
         if feature.name in column.features
     ]
-    frame: pl.DataFrame = load_polars().DataFrame(made)
+    return _frame(made)
+
+
+def _frame(features: Iterable[pl.Series]) -> pl.DataFrame:
+    # By name: in a list, a column whose name is empty would get one.
+    frame: pl.DataFrame = load_polars().DataFrame({column.name: column for column in features})
     return frame
 
 
@@ -171,25 +193,52 @@ class FeatureColumn:
     features: tuple[str, ...]
 
 
+def with_option(option: str, names: Iterable[str]) -> str:
+    """Return an option of a command with each of the names, to be pasted into a shell.
+
+    Examples
+    --------
+    >>> print(with_option("--drop", ["id", "leaf [cm]", "-x"]))
+    --drop id --drop 'leaf [cm]' --drop=-x
+    """
+    words = [
+        f"{option}={shlex.quote(name)}" if name.startswith("-") else f"{option} {shlex.quote(name)}"
+        for name in names
+    ]
+    return " ".join(words)
+
+
 def _chosen(
-    table: Table, features: Sequence[str] | None, kept_apart: Sequence[str]
-) -> tuple[list[str], tuple[str, ...]]:
-    """Return the columns to make features of, and a note on one that has no name."""
+    table: Table, features: Sequence[str] | None, kept_apart: Sequence[str], drop: Iterable[str]
+) -> list[str]:
+    """Return the columns to make features of."""
+    dropped = set(drop)
+    table.check_columns(drop)
     if features is None:
-        # What writes row numbers into a CSV gives them no name; sorted rows would give all away.
-        notes = ("the column without a name left out: it should be row numbers",)
-        loaded = table.frame.columns
-        others = [name for name in loaded if name and name not in kept_apart]
-        return others, notes if "" in loaded else ()
+        return [name for name in table.frame.columns if name not in {*kept_apart, *dropped}]
     table.check_columns(features)
-    chosen = list(dict.fromkeys(features))
-    for name in chosen:
-        if name in kept_apart:
-            raise StructentError(
-                f"features must not be the target, the group or a column that defines the "
-                f"structure, got {name!r}; leave it out of the features"
-            )
-    return chosen, ()
+    for name in features:
+        _check_may_be_feature(name, kept_apart)
+    return [name for name in dict.fromkeys(features) if name not in dropped]
+
+
+def _check_may_be_feature(name: str, kept_apart: Sequence[str]) -> None:
+    if name in kept_apart:
+        raise StructentError(
+            f"features must not be the target, the group or a column that defines the "
+            f"structure, got {name!r}; leave it out of the features"
+        )
+
+
+def _check_kept(table: Table, keep: Iterable[str], chosen: Sequence[str]) -> None:
+    """Refuse to keep a column that is none of the features."""
+    table.check_columns(keep)
+    other = next((name for name in keep if name not in chosen), None)
+    if other is not None:
+        raise StructentError(
+            f"a column to keep must be one of the features, got {other!r}, which is the target, "
+            "the group, a column that defines the structure or one that is not to be learned from"
+        )
 
 
 def _rows_to_keep(
@@ -203,25 +252,70 @@ def _rows_to_keep(
     return has_label & has_group, missing_rows(group, has_label & ~has_group, "group")
 
 
-def _features(
-    given: list[pl.Series], labels: pl.Series, *, asked_for: bool
-) -> tuple[pl.DataFrame, tuple[FeatureColumn, ...], tuple[str, ...]]:
-    """Return what the columns become, and notes; columns asked for by name are not left out."""
-    constant = [column.name for column in given if column.n_unique() == 1]
-    notes = _note_on_constant(constant)
-    varying = [column for column in given if column.name not in constant]
-    made: list[pl.Series] = []
-    columns: list[FeatureColumn] = []
-    for column, (kind, values) in zip(varying, _all_typed(varying), strict=True):
-        if kind == "date" and _gives_away(values, labels, notes, asked_for=asked_for):
+@dataclass(eq=False)
+class _Made:
+    """What becomes of the columns of a table, one after the other."""
+
+    features: list[pl.Series] = field(default_factory=list)
+    columns: list[FeatureColumn] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    left_out: list[ColumnRemark] = field(default_factory=list)
+    suspicious: list[ColumnRemark] = field(default_factory=list)
+    refused: list[pl.Series] = field(default_factory=list)
+
+    def frame(self, *, n_columns: int) -> pl.DataFrame:
+        """Return the features as a table, if there are any."""
+        _check_none_refused(self.refused)
+        _check_made(self.features, self.left_out, n_columns=n_columns)
+        return _frame(self.features)
+
+
+def _made(
+    given: Iterable[pl.Series], labels: pl.Series, groups: pl.Series | None, keep: Container[str]
+) -> _Made:
+    """Return what the columns become; those to keep are not left out."""
+    made = _Made()
+    constant = []
+    for column in given:
+        if column.n_unique() == 1:
+            constant.append(column.name)
             continue
-        new = [feature for feature in _features_of(values, kind) if feature.n_unique() > 1]
-        made += new
-        columns.append(FeatureColumn(column.name, kind, tuple(feature.name for feature in new)))
-        notes += _notes_on(columns[-1], column, labels)
-    _check_made(made, n_columns=len(given))
-    frame: pl.DataFrame = load_polars().DataFrame(made)
-    return frame, tuple(columns), tuple(notes)
+        kind, values = _typed(column) or (None, column)
+        reason = _reason_to_leave_out(values, labels, groups)
+        if reason is not None and column.name not in keep:
+            made.left_out.append(ColumnRemark(column.name, reason))
+        elif kind is None:
+            made.refused.append(column)
+        else:
+            _add(made, column, kind, values)
+            reason = reason or reason_to_suspect(values, labels, groups)
+            if reason is not None:
+                made.suspicious.append(ColumnRemark(column.name, reason))
+    made.notes += _note_on_constant(constant)
+    return made
+
+
+def _reason_to_leave_out(
+    values: pl.Series, labels: pl.Series, groups: pl.Series | None
+) -> str | None:
+    if not values.name:
+        # What writes row numbers into a CSV gives them no name; sorted rows would give all away.
+        return "without a name, as row numbers are"
+    return None if values.dtype.is_nested() else reason_to_leave_out(values, labels, groups)
+
+
+def _add(made: _Made, column: pl.Series, kind: Kind, values: pl.Series) -> None:
+    """Add the features of a column, and a note on what it became."""
+    new = [feature for feature in _features_of(values, kind) if feature.n_unique() > 1]
+    names = tuple(feature.name for feature in new)
+    made.features += new
+    made.columns.append(FeatureColumn(column.name, kind, names))
+    if kind == "date":
+        made.notes.append(f"the dates in {column.name!r} became {', '.join(map(repr, names))}")
+    elif kind == "category":
+        made.notes.append(f"the text in {column.name!r} became {column.n_unique()} categories")
+    elif column.dtype == load_polars().String:
+        made.notes.append(f"words in {column.name!r} that stand for no number were read as missing")
 
 
 def _note_on_constant(names: list[str]) -> list[str]:
@@ -230,54 +324,25 @@ def _note_on_constant(names: list[str]) -> list[str]:
     return [f"{quoted} left out: {what} one value in every row"] if names else []
 
 
-def _all_typed(columns: list[pl.Series]) -> list[tuple[Kind, pl.Series]]:
-    """Return the kind of each column and its values as such; refuse all that have none at once."""
-    typed = [(column, _typed(column)) for column in columns]
-    refused = [_why_refused(column) for column, found in typed if found is None]
-    if refused:
-        usable = [column.name for column, found in typed if found is not None]
-        others = f", such as {','.join(usable[:20])}" if usable else ""
+def _check_none_refused(columns: Sequence[pl.Series]) -> None:
+    """Refuse the columns of which no feature can be made, all at once."""
+    if columns:
+        reasons = ", ".join(map(_why_refused, columns))
+        names = [column.name for column in columns]
         raise StructentError(
-            "a feature must be numbers, dates or text that repeats itself, got "
-            f"{', '.join(refused)}; choose other columns with --features{others}"
+            f"a feature must be numbers, dates or text that repeats itself, got {reasons}; "
+            f"leave {'it' if len(names) == 1 else 'them'} out: {with_option('--drop', names)}"
         )
-    return [found for _, found in typed if found is not None]
 
 
-def _gives_away(dates: pl.Series, labels: pl.Series, notes: list[str], *, asked_for: bool) -> bool:
-    """Whether a part of the dates, such as the month, determines the label."""
-    part = _part_that_determines(labels, dates)
-    if part is None:
-        return False
-    if asked_for:
-        raise StructentError(
-            f"a feature must not give the label away, got {dates.name!r}, whose {part} determines "
-            "the labels; leave it out of --features"
-        )
-    notes.append(f"{dates.name!r} left out: its {part} determines the labels")
-    return True
-
-
-def _notes_on(made: FeatureColumn, column: pl.Series, labels: pl.Series) -> list[str]:
-    notes = []
-    if made.kind == "date":
-        notes.append(f"the dates in {made.name!r} became {', '.join(map(repr, made.features))}")
-    elif made.kind == "category":
-        notes.append(f"the text in {made.name!r} became {column.n_unique()} categories")
-    elif column.dtype == load_polars().String:
-        notes.append(f"words in {made.name!r} that stand for no number were read as missing")
-    if _determines(labels, column):
-        notes.append(f"suspicious: every label has one value in {made.name!r}, which may define it")
-    elif _determines(column, labels):
-        notes.append(f"suspicious: every value in {made.name!r} has one label, which it gives away")
-    return notes
-
-
-def _check_made(made: list[pl.Series], *, n_columns: int) -> None:
+def _check_made(made: list[pl.Series], left_out: Sequence[ColumnRemark], *, n_columns: int) -> None:
     if not made:
+        names = [remark.column for remark in left_out]
+        reasons = ", ".join(f"{remark.column!r} ({remark.reason})" for remark in left_out)
+        advice = f"; left out were {reasons}; to keep them: {with_option('--keep', names)}"
         raise StructentError(
             "there must be a feature to learn from, got none that varies and does not give the "
-            f"label away among {n_columns} columns besides the target"
+            f"label away among {n_columns} columns besides the target{advice if names else ''}"
         )
     names = [feature.name for feature in made]
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -416,40 +481,6 @@ def _numbers_from_dates(dates: pl.Series) -> list[pl.Series]:
         seconds = dates.dt.hour().cast(int) * 3600 + dates.dt.minute().cast(int) * 60
         numbers += _circle(seconds, _SECONDS_OF_A_DAY, f"{name} hour")
     return numbers
-
-
-def _part_that_determines(labels: pl.Series, dates: pl.Series) -> str | None:
-    """Return the part of the dates, such as the month, of which the labels are a function.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> days = _dates(pl.Series(["2012-01-01", "2012-06-01", "2013-01-09", "2013-06-09"]))
-    >>> _part_that_determines(pl.Series(["cold", "warm", "cold", "warm"]), days)
-    'month'
-    """
-    parts = {
-        "year": dates.dt.year(),
-        "month": dates.dt.month(),
-        "weekday": dates.dt.weekday(),
-        "day of the year": dates.dt.month().cast(int) * 100 + dates.dt.day(),
-    }
-    if dates.dtype == load_polars().Datetime:
-        parts["hour"] = dates.dt.hour()
-    return next((name for name, part in parts.items() if _determines(part, labels)), None)
-
-
-def _determines(column: pl.Series, other: pl.Series) -> bool:
-    """Whether each value of a column goes with one value of another, and not by chance alone.
-
-    Values that occur once determine anything: there must be two rows per value on average.
-    """
-    polars = load_polars()
-    n_values = column.n_unique()
-    if not 1 < n_values <= len(column) / 2:
-        return False
-    pairs = polars.DataFrame([column.alias("column"), other.alias("other")])
-    return bool(pairs.n_unique() == n_values)
 
 
 def _circle(place: pl.Series, length: float, name: str) -> list[pl.Series]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import shlex
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from structent._checks import checked_integer
 from structent._typing import Label
 from structent.errors import StructentError
 from structent.inputs.hierarchy_columns import hierarchy_from_columns
@@ -20,10 +21,12 @@ from structent.structure.labels import (
     sorted_classes,
 )
 from structent.structure.random_partition import RandomPartition
-from structent.structure.samplers import SpanningTreePartitions, Structure
+from structent.structure.samplers import Structure
 from structent.structure.short_forms import (
+    CATALOG,
     SHORT_FORMS,
     Options,
+    regions,
     structure_from_options,
     with_given_weight,
 )
@@ -50,7 +53,7 @@ class Specified:
 
 def parse_structure(
     spec: str,
-    classes: Iterable[Any],
+    classes: Iterable[Any] = (),
     *,
     table: Table | None = None,
     target: str | None = None,
@@ -64,7 +67,10 @@ def parse_structure(
     ``ordinal:weight=0.5``                    cuts of an order
     ``hierarchy:columns=genus,family``        columns of the data, in any order
     ``graph:edges.csv,blocks=10,weight=0.5``  neighbours in a file: random connected blocks
-    a file                                    .json, .yaml, .csv, .tsv or .nwk
+    ``months:width=3``, ``cifar100``          the circle of the months; the paper's hierarchy
+    ``us-states:blocks=10``                   random connected blocks of states; likewise
+                                              ``california-counties``
+    a file                                    .json, .yaml, .csv, .tsv, .nwk, .dmp; a model's
     ========================================= =================================================
 
     ``weight`` is the weight of the singletons. Numbers, months and weekdays have an order; for
@@ -75,7 +81,7 @@ def parse_structure(
     spec
         The short form, or the path of a file.
     classes
-        The labels of the data, each once.
+        The labels of the data, each once; none where the structure names its classes itself.
     table, target
         The data and its label column, for ``hierarchy:columns=...``; the columns must be loaded.
     allow_blocks
@@ -90,29 +96,27 @@ def parse_structure(
     >>> parse_structure("ordinal:order=S|M|L", ["L", "M", "S"]).structure.classes
     ('S', 'M', 'L')
     """
-    labels = sorted_classes(as_classes(classes))
-    kind, _, rest = spec.partition(":")
-    if kind == "learn":
+    given = tuple(classes)
+    labels = sorted_classes(as_classes(given)) if given else ()
+    options = Options.of(spec)
+    if options.kind == "learn":
         raise StructentError(
             f"only structent compare takes the structure {spec!r}, which it learns again in every "
-            "fold; in Python, learn_structure() gives one to save as a file"
+            "fold; the model that it saves can be named as the structure afterwards"
         )
     if allow_blocks:
         return _with_blocks(spec, labels)
-    if kind in _SHORT_FORMS:
-        specified = _SHORT_FORMS[kind](_Request(Options(kind, rest), labels, table, target))
-    elif Path(spec).suffix.lower() in ENDINGS or Path(spec).exists():
+    if options.kind in _SHORT_FORMS:
+        specified = _SHORT_FORMS[options.kind](_Request(options, labels, table, target))
+    elif _is_file(spec):
         structure, notes = structure_from_file(spec, labels)
         specified = Specified(structure, notes=notes)
     else:
         raise _unknown_spec(spec)
     known = specified.structure.classes
     check_labels_known(labels, known)
-    return Specified(
-        specified.structure,
-        specified.columns_used,
-        (*specified.notes, *classes_without_rows(labels, known)),
-    )
+    without_rows = classes_without_rows(labels, known) if labels else ()
+    return Specified(specified.structure, specified.columns_used, (*specified.notes, *without_rows))
 
 
 def columns_of(spec: str) -> tuple[str, ...]:
@@ -125,18 +129,75 @@ def columns_of(spec: str) -> tuple[str, ...]:
     >>> columns_of("circular:width=3")
     ()
     """
-    kind, _, rest = spec.partition(":")
-    return _columns(Options(kind, rest)) if kind == "hierarchy" else ()
+    options = Options.of(spec)
+    return _columns(options) if options.kind == "hierarchy" else ()
+
+
+def files_of(spec: str) -> tuple[Path, ...]:
+    """Return the files that a structure is read from, whether they exist or not.
+
+    Examples
+    --------
+    >>> [str(file) for file in files_of("graph:edges.csv,blocks=10")]
+    ['edges.csv']
+    >>> files_of("circular:width=3")
+    ()
+    """
+    options = Options.of(spec)
+    if options.kind == "graph":
+        file = options.text("")
+        return () if file is None else (Path(file),)
+    return () if options.kind in (*_SHORT_FORMS, "learn") else (Path(spec),)
+
+
+def has_classes_of_the_data(spec: str) -> bool:
+    """Whether the classes of a structure are whatever labels the data has.
+
+    Examples
+    --------
+    >>> has_classes_of_the_data("ordinal"), has_classes_of_the_data("ordinal:order=S|M|L")
+    (True, False)
+    >>> has_classes_of_the_data("species.csv")
+    False
+    """
+    options = Options.of(spec)
+    return options.kind in SHORT_FORMS and options.text("order") is None
+
+
+def with_order(spec: str, classes: Sequence[Any]) -> str:
+    """Return a short form that has these classes in their order, unless it has an order already.
+
+    Examples
+    --------
+    >>> with_order("circular:width=3", ["a", "b", "c"]), with_order("ordinal", [1, 2])
+    ('circular:width=3,order=a|b|c', 'ordinal:order=1|2')
+    """
+    options = Options.of(spec)
+    if options.kind not in ("circular", "ordinal") or options.text("order") is not None:
+        return spec
+    wrong = next((str(label) for label in classes if set(str(label)) & set("|=")), None)
+    if wrong is not None:
+        raise StructentError(
+            f"classes in an order must not hold '|' or '=', got {wrong!r}; write the structure to "
+            "a file"
+        )
+    between = "," if ":" in spec else ":"
+    return f"{spec}{between}order={'|'.join(map(str, classes))}"
 
 
 def _with_blocks(spec: str, labels: tuple[Label, ...]) -> Specified:
-    """Return the structure of a file, where labels may be names of its blocks."""
-    if Path(spec).suffix.lower() not in ENDINGS:
+    """Return a structure that names its classes, where labels may be names of its blocks."""
+    options = Options.of(spec)
+    notes: tuple[str, ...] = ()
+    if options.kind in CATALOG:
+        structure, notes = structure_from_options(options, ())
+    elif options.kind not in _SHORT_FORMS and _is_file(spec):
+        structure, notes = structure_from_file(spec, labels, allow_blocks=True)
+    else:
         raise StructentError(
             "where labels may be blocks, the structure must be a file that names its classes and "
             f"blocks ({', '.join(ENDINGS)}), got {spec!r}, for which every label would be a class"
         )
-    structure, notes = structure_from_file(spec, labels, allow_blocks=True)
     if not isinstance(structure, RandomPartition):
         raise StructentError(
             f"where labels may be blocks, the structure must name them, got the sampler in {spec}, "
@@ -156,6 +217,11 @@ class _Request:
 
 
 def _of_labels(request: _Request) -> Specified:
+    options = request.options
+    if not request.labels and options.kind in SHORT_FORMS and options.text("order") is None:
+        raise StructentError(
+            f"{options.kind} is built from the labels of the data, got none; name the classes"
+        )
     structure, notes = structure_from_options(request.options, request.labels)
     return Specified(structure, notes=notes)
 
@@ -179,27 +245,42 @@ def _columns(options: Options) -> tuple[str, ...]:
 def _graph(request: _Request) -> Specified:
     options = request.options
     options.check_names("", "blocks", "weight")
-    file, n_blocks = options.required(""), options.integer("blocks")
+    file = options.required("")
+    options.required("blocks")
     graph, notes = graph_from_file(file, request.labels)
-    weight = options.weight()
-    checked_integer(
-        n_blocks, "blocks of graph", at_least=1, at_most=graph.n_classes,
-        reason=", the number of classes",
-    )  # fmt: skip
-    sampler = SpanningTreePartitions(graph, n_blocks, 0.5 if weight is None else weight)
-    return Specified(sampler, notes=notes)
+    return Specified(regions(graph, options), notes=notes)
 
 
 _SHORT_FORMS: dict[str, Callable[[_Request], Specified]] = {
-    **dict.fromkeys(SHORT_FORMS, _of_labels),
+    **dict.fromkeys((*SHORT_FORMS, *CATALOG), _of_labels),
     "hierarchy": _hierarchy,
     "graph": _graph,
 }
 
 
+def _is_file(spec: str) -> bool:
+    return Path(spec).suffix.lower() in ENDINGS or Path(spec).exists()
+
+
 def _unknown_spec(spec: str) -> StructentError:
-    kinds = ", ".join(_SHORT_FORMS)
+    near = _near(spec)
+    if near:
+        nearest = " or ".join(map(shlex.quote, near))
+        return StructentError(f"{spec!r} is no structure; did you mean {nearest}?")
     return StructentError(
-        f"a structure must be one of {kinds}, or a file that ends in {', '.join(ENDINGS)}, "
-        f"got {spec!r}"
+        f"a structure must be one of {', '.join(_SHORT_FORMS)}, or a file that ends in "
+        f"{', '.join(ENDINGS)}, got {spec!r}"
     )
+
+
+def _near(spec: str) -> list[str]:
+    """Return short forms with the same options, and files, whose names are near."""
+    kind, colon, rest = spec.partition(":")
+    kinds = get_close_matches(kind, (*_SHORT_FORMS, "learn"), n=2)
+    folder = Path(spec).parent
+    beside = sorted(folder.iterdir()) if folder.is_dir() else []
+    files = {path.name: path for path in beside if path.suffix.lower() in ENDINGS}
+    of_stem = [path for path in files.values() if path.stem == Path(spec).name]
+    of_name = [files[name] for name in get_close_matches(Path(spec).name, files, n=2)]
+    found = [*(f"{name}{colon}{rest}" for name in kinds), *map(str, [*of_stem, *of_name])]
+    return list(dict.fromkeys(found))[:3]

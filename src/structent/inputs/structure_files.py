@@ -3,30 +3,35 @@
 import csv
 import io
 import json
+import shlex
+import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from structent._files import save_bytes
+from structent._files import DEEPEST, parsed_json, save_bytes
 from structent._optional import load_optional
 from structent._typing import Label
 from structent.errors import StructentError, StructureError
 from structent.inputs.hierarchy_columns import hierarchy_from_groups
-from structent.inputs.newick import paths_from_newick
 from structent.inputs.table import FilePath, checked_file
+from structent.inputs.taxonomy import hierarchy_from_taxonomy
 from structent.structure import files
 from structent.structure.files import FORMAT, label_from_json, structure_from_json
 from structent.structure.graph import LabelGraph
-from structent.structure.hierarchy import GroupPath, Paths, hierarchy
-from structent.structure.labels import as_classes, as_label, as_typed
+from structent.structure.hierarchy import GroupPath, Paths, hierarchy, without_common_groups
+from structent.structure.labels import as_classes, as_label, as_typed, shown
+from structent.structure.newick import paths_from_newick
 from structent.structure.random_partition import RandomPartition, class_level
 from structent.structure.samplers import Structure
 
 _NEWICK = (".nwk", ".newick", ".tree")
 _NESTED = (".json", ".yaml", ".yml")
 _CELLS = (".csv", ".tsv")
-ENDINGS = (*_NESTED, *_CELLS, *_NEWICK)
-_DEEPEST = 100  # a YAML file may contain itself
+_TAXONOMY = ".dmp"
+_MODEL = ".structent"
+ENDINGS = (*_NESTED, *_CELLS, *_NEWICK, _TAXONOMY, _MODEL)
 
 
 def structure_from_file(
@@ -41,9 +46,13 @@ def structure_from_file(
     .csv, .tsv             one row per class: the class, then its groups; or
                            two columns with each name and its parent
     .nwk, .newick, .tree   a tree in the Newick format
+    .dmp                   ``nodes.dmp`` of a taxonomy, with ``names.dmp`` beside it
+    .structent             a model, by whatever name: its structure
     ====================== ==========================================================
     """
     ending = Path(path).suffix.lower()
+    if ending == _MODEL or zipfile.is_zipfile(path):
+        return _from_model(checked_file(path)), ()
     if ending in _CELLS:
         return _from_cells(path, labels, allow_blocks=allow_blocks)
     if ending in _NEWICK:
@@ -53,6 +62,8 @@ def structure_from_file(
     if ending in _NESTED:
         inner_classes = () if allow_blocks else labels
         return _from_content(_content(path, ending), path, inner_classes), ()
+    if ending == _TAXONOMY:
+        return _from_taxonomy(Path(path), () if allow_blocks else labels), ()
     raise StructentError(
         f"a structure file must end in {', '.join(ENDINGS)}, got {path}; rename it by what it holds"
     )
@@ -81,7 +92,8 @@ def write_structure(structure: Structure, path: FilePath) -> None:
     """Write a structure to a file, all or not at all.
 
     A ``.json`` file keeps everything. A ``.csv`` file is a table with one row per class and
-    one column per level, coarsest last; it holds only hierarchies, and no weights.
+    one column per level, coarsest last; a ``.nwk`` file is a tree in the Newick format. These two
+    hold only hierarchies, and no weights.
 
     Examples
     --------
@@ -96,15 +108,42 @@ def write_structure(structure: Structure, path: FilePath) -> None:
     rose,flower
     """
     ending = Path(path).suffix.lower()
-    if ending not in (".json", ".csv"):
-        raise StructentError(f"a structure must be written to a .json or .csv file, got {path}")
-    text = (
-        files.structure_to_json(structure) + "\n" if ending == ".json" else _level_table(structure)
-    )
+    if ending not in (".json", ".csv", ".nwk"):
+        raise StructentError(
+            f"a structure must be written to a .json, .csv or .nwk file, got {path}"
+        )
+    if ending == ".csv":
+        text = _level_table(structure)
+    elif ending == ".nwk":
+        text = _newick(structure)
+    else:
+        text = files.structure_to_json(structure) + "\n"
     try:
         save_bytes(path, text.encode())
     except OSError as error:
         raise StructentError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _from_model(path: Path) -> Structure:
+    try:
+        with zipfile.ZipFile(path) as file:
+            if file.getinfo(files.IN_MODEL).file_size > files.LARGEST_FILE:
+                raise StructentError(
+                    f"{path} must be a model that structent saved, got a structure of more than "
+                    f"{files.LARGEST_FILE:,} bytes in it"
+                )
+            text = file.read(files.IN_MODEL).decode()
+    except (zipfile.BadZipFile, zlib.error, EOFError, UnicodeDecodeError):
+        raise StructentError(
+            f"{path} must be a model that structent saved, got a file that is damaged or another "
+            "one"
+        ) from None
+    except KeyError:
+        raise StructentError(
+            f"{path} must be a model with a structure, got a zip file without one"
+        ) from None
+    structure: Structure = structure_from_json(text)
+    return structure
 
 
 def _from_cells(
@@ -118,20 +157,21 @@ def _from_cells(
             f"in {path}"
         )
     body = rows[_has_header(rows, labels) :]
+    if n_columns == 2 and len(body) < len(rows) and rows[0][0].strip().lower() == "parent":
+        body = [[child, parent] for parent, child in body]
+        rows = [rows[0][::-1], *body]
     if not body:
         raise StructureError(f"{path} must have a row for each class, got a header alone")
     if not allow_blocks and _are_edges(body, labels):
         raise StructureError(
             f"a graph needs a number of blocks, got the edges in {path} alone; write "
-            f"graph:{path},blocks={max(2, len(labels) // 3)}"
+            + shlex.quote(f"graph:{path},blocks={max(2, len(labels) // 3)}")
         )
     names = [row[0] for row in body]
     if "" in names:
         raise StructureError(f"the first column of {path} must hold the classes, got an empty cell")
     if _are_parents(body):
-        cells = as_typed([cell for row in body for cell in row], labels)
-        parents = dict(zip(cells[::2], cells[1::2], strict=True))
-        return _from_parents(parents, () if allow_blocks else labels), ()
+        return _from_parents(_parents(body, labels), () if allow_blocks else labels), ()
     header = (
         rows[0] if len(body) < len(rows) else ["", *(f"level {i}" for i in range(1, n_columns))]
     )
@@ -139,7 +179,9 @@ def _from_cells(
         name: [row[i] or None for row in body] for i, name in enumerate(header) if i > 0
     }
     if len(groups) < n_columns - 1:
-        raise StructureError(f"the levels in {path} must have different names, got {header[1:]}")
+        raise StructureError(
+            f"the levels in {path} must have different names, got {shown(header[1:])}"
+        )
     return hierarchy_from_groups(as_classes(as_typed(names, labels)), groups)
 
 
@@ -155,6 +197,18 @@ def _are_edges(rows: Iterable[Sequence[str]], labels: Sequence[Label]) -> bool:
     """
     names = {str(label) for label in labels}
     return all(len(row) == 2 and row[0] != row[1] and set(row) <= names for row in rows)
+
+
+def _parents(rows: Sequence[Sequence[str]], labels: Sequence[Label]) -> dict[Label, Label]:
+    cells = as_typed([cell for row in rows for cell in row], labels)
+    parents: dict[Label, Label] = {}
+    for name, parent in zip(cells[::2], cells[1::2], strict=True):
+        if parents.setdefault(name, parent) != parent:
+            raise StructureError(
+                f"a name must have one parent, got {parents[name]!r} and {parent!r} for {name!r}; "
+                "write a name and its parent in each row, or call the columns parent and child"
+            )
+    return parents
 
 
 def _are_parents(rows: Sequence[Sequence[str]]) -> bool:
@@ -205,15 +259,15 @@ def _paths_from_nested(content: Any) -> Paths:
     for path in _leaves(content, ()):
         label = path[-1]
         if label in paths:
-            raise StructureError(f"a class must be in one group, got {label!r} more than once")
+            raise StructureError(f"a class must be in one group, got {shown(label)} more than once")
         paths[label] = path[:-1]
     return paths
 
 
 def _leaves(content: Any, above: GroupPath) -> Iterator[GroupPath]:
     """Give the path of each class with the class at its end."""
-    if len(above) > _DEEPEST:
-        raise StructureError(f"nested names must be at most {_DEEPEST} deep, got more")
+    if len(above) > DEEPEST:
+        raise StructureError(f"nested names must be at most {DEEPEST} deep, got more")
     if isinstance(content, dict):
         for name, inside in content.items():
             here = (*above, as_label(name))
@@ -223,12 +277,14 @@ def _leaves(content: Any, above: GroupPath) -> Iterator[GroupPath]:
                 yield from _leaves(inside, here)
             else:
                 raise StructureError(
-                    f"a group must hold a list of classes or further groups, got {inside!r} in "
-                    f"{name!r}"
+                    f"a group must hold a list of classes or further groups, got "
+                    f"{shown(inside)} in {shown(name)}"
                 )
     elif isinstance(content, list):
         for item in content:
             if isinstance(item, dict):
+                if not item:
+                    raise StructureError("a list must hold classes or further groups, got {}")
                 yield from _leaves(item, above)
             else:
                 yield (*above, as_label(item))
@@ -237,27 +293,12 @@ def _leaves(content: Any, above: GroupPath) -> Iterator[GroupPath]:
 
 
 def _hierarchy(paths: Paths, path: FilePath) -> RandomPartition:
-    kept = _without_common_groups(paths) if paths else {}
+    kept = without_common_groups(paths) if paths else {}
     if not any(kept.values()):
         raise StructureError(
             f"a hierarchy must have a group that holds some of the classes, got none in {path}"
         )
     return hierarchy(kept)
-
-
-def _without_common_groups(paths: Paths) -> Paths:
-    """Return paths without the groups at their beginning that hold every class and say nothing.
-
-    Examples
-    --------
-    >>> _without_common_groups({"oak": ("life", "plant"), "cat": ("life", "animal")})
-    {'oak': ('plant',), 'cat': ('animal',)}
-    """
-    first, *others = paths.values()
-    common = 0
-    while common < len(first) and all(path[: common + 1] == first[: common + 1] for path in others):
-        common += 1
-    return {label: path[common:] for label, path in paths.items()}
 
 
 def _edges_from_cells(
@@ -284,7 +325,8 @@ def _edges_from_json(path: FilePath) -> tuple[list[tuple[Label, Label]], tuple[s
         raise StructureError(
             f'{path} must have "edges" that are pairs of classes, got no such list'
         )
-    return [(label_from_json(first), label_from_json(second)) for first, second in edges], ()
+    ends = [[as_label(label_from_json(end)) for end in edge] for edge in edges]
+    return [(first, second) for first, second in ends], ()
 
 
 def _level_table(structure: Structure) -> str:
@@ -317,6 +359,25 @@ def _level_table(structure: Structure) -> str:
     return rows.getvalue()
 
 
+def _newick(structure: Structure) -> str:
+    if not isinstance(structure, RandomPartition):
+        raise StructureError(
+            "a .nwk file holds a hierarchy, got a sampler; write it to a .json file"
+        )
+    return structure.to_newick() + "\n"
+
+
+def _from_taxonomy(path: Path, labels: Sequence[Label]) -> RandomPartition:
+    if not path.stem.lower().endswith("nodes"):
+        raise StructureError(
+            f"the tree of a taxonomy is in its nodes.dmp, got {path}; name that file, and "
+            "names.dmp beside it is read, too"
+        )
+    beside = path.with_name(f"{path.stem[:-5]}names{path.suffix}")
+    names = beside if beside.exists() else None
+    return hierarchy_from_taxonomy(path, names, classes=labels or None)
+
+
 def _is_hierarchy(structure: RandomPartition) -> bool:
     one_each = all(len(partitions) == 1 for partitions in structure.levels.values())
     return one_each and structure.is_nested
@@ -326,16 +387,25 @@ def _content(path: FilePath, ending: str) -> Any:
     text = _read_text(path)
     if ending == ".json":
         try:
-            return json.loads(text)
-        except json.JSONDecodeError as error:
+            return parsed_json(text)
+        except ValueError as error:
             raise StructureError(
                 f"{path} must be JSON, got text that goes wrong: {error}"
             ) from None
     yaml = load_optional("yaml", extra="cli", purpose="Reading YAML")
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc,name-defined]  # a module
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            # A few lines of them can stand for more than any memory holds.
+            if self.check_event(yaml.AliasEvent):
+                raise ValueError(f"the alias *{self.peek_event().anchor}; write out what it means")
+            return super().compose_node(parent, index)
+
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        reason = " ".join(str(error).split())
+        return yaml.load(text, Loader)
+    # It raises what its conversions raise: of dates, of bools, of text that is nested too deep.
+    except Exception as error:  # noqa: BLE001
+        reason = " ".join(str(error).split())[:200]
         raise StructureError(f"{path} must be YAML, got text that goes wrong: {reason}") from None
 
 
@@ -350,7 +420,7 @@ def _read_cells(path: FilePath) -> list[list[str]]:
     lengths = {len(row) for row in rows}
     if len(lengths) != 1:
         raise StructureError(
-            f"the rows of {path} must have the same number of columns, got {sorted(lengths)}"
+            f"the rows of {path} must have the same number of columns, got {shown(sorted(lengths))}"
         )
     return rows
 
@@ -371,12 +441,9 @@ def _has_header(rows: Sequence[Sequence[str]], labels: Sequence[Label]) -> bool:
 
 
 def _read_text(path: FilePath) -> str:
-    """Return the text of a file, without the mark that some programs put before it."""
+    """Return the text of a file that holds something."""
     file = checked_file(path)
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise StructentError(f"a structure file must be UTF-8 text, got {file}") from None
+    text = files.load(file)
     if not text.strip():
         raise StructentError(f"{file} must hold a structure, got nothing but white space")
     return text

@@ -60,9 +60,12 @@ def open_table(path: FilePath, columns: Iterable[str] | None = None) -> Table:
                 header = tuple(lazy.collect_schema().names())
             else:
                 header = _header_of_text(file, path, _SEPARATOR[ending])
+                _check_names_differ(header, path)
                 # With None, all rows decide the type: the first thousand may all look whole.
-                lazy = polars.scan_csv(file, separator=_SEPARATOR[ending], infer_schema_length=None)
-            _check_names_differ(header, path)
+                lazy = polars.scan_csv(
+                    file, separator=_SEPARATOR[ending], infer_schema_length=None,
+                    new_columns=list(header),  # polars keeps the doubled quotes of a header
+                )  # fmt: skip
             chosen = header if columns is None else _checked_columns(columns, header, path)
             # A selector takes names as they are, where select() reads "^a.*$" as a pattern.
             frame: pl.DataFrame = lazy.select(polars.selectors.by_name(*chosen)).collect()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from structent._compiled import kernel
 from structent._typing import FloatArray, IntArray
 from structent.structure import RandomPartition
+from structent.structure.partition import parents_of, pooled
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,24 +57,17 @@ class Layout:
     def from_arrays(cls, block_of: IntArray, weights: FloatArray) -> Layout:
         """Return the layout of partitions whose blocks are numbered 0, 1, ... in any order."""
         n_classes = block_of.shape[1]
-        n_blocks = (block_of.max(axis=1) + 1).tolist()
-        singleton_weight = 0.0
-        weight_of: dict[bytes, float] = {}
-        row_of: dict[bytes, int] = {}
-        for t, weight in sorted(enumerate(weights.tolist()), key=lambda item: n_blocks[item[0]]):
-            if n_blocks[t] == n_classes:
-                singleton_weight += weight
-            elif weight > 0 and n_blocks[t] > 1:
-                key = block_of[t].tobytes()
-                row_of.setdefault(key, t)
-                weight_of[key] = weight_of.get(key, 0.0) + weight
-        kept = list(row_of.values())
-        sizes = np.array([n_blocks[t] for t in kept], dtype=np.int64)
+        found = pooled(block_of, weights)
+        first = found.n_blocks.count(1)  # the one block has no loss, and comes first
         return cls(
             n_classes,
-            singleton_weight,
-            np.array(list(weight_of.values()), dtype=np.float64),
-            *_numbered_blocks(block_of, np.array(kept, dtype=np.int64), sizes),
+            found.singleton_weight,
+            np.array(found.weights[first:], dtype=np.float64),
+            *_numbered_blocks(
+                block_of,
+                np.array(found.rows[first:], dtype=np.int64),
+                np.array(found.n_blocks[first:], dtype=np.int64),
+            ),
         )
 
     @property
@@ -112,16 +105,7 @@ class Layout:
         ``parents[0]`` maps the classes to the blocks of the finest partition, ``parents[1]`` those
         to the blocks of the next coarser one, and so on; blocks are numbered within a partition.
         """
-        fine_to_coarse = list(self.local_block_of[::-1])
-        parents = fine_to_coarse[:1]
-        for finer, coarser in pairwise(fine_to_coarse):
-            n_finer = int(finer.max()) + 1
-            parent = np.zeros(n_finer, dtype=np.int32)
-            parent[finer] = coarser
-            if not np.array_equal(parent[finer], coarser):
-                return None
-            parents.append(parent)
-        return tuple(parents)
+        return parents_of(self.local_block_of[::-1])
 
 
 @kernel

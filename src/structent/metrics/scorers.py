@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from structent._optional import load_optional
 from structent._typing import Label
 from structent.errors import StructentError
 from structent.metrics.accuracy import block_accuracy
@@ -43,11 +44,15 @@ class Scorer:
         Its structure.
     options
         Its other arguments.
+    takes_sample_weight
+        Whether scikit-learn's metadata routing gives it the weights of the rows; an error if None
+        and there are some.
     """
 
     metric: Callable[..., float]
     structure: Partition | RandomPartition
     options: Mapping[str, Any] = field(default_factory=dict)
+    takes_sample_weight: bool | None = None
 
     def __call__(
         self,
@@ -69,6 +74,23 @@ class Scorer:
             **self.options,
         )
         return _SIGN_OF[self.metric] * value
+
+    def set_score_request(self, *, sample_weight: bool | None) -> Scorer:
+        """Return the scorer that does, or does not, ask for the weights of the rows.
+
+        As in scikit-learn, where ``enable_metadata_routing`` is on; without it weights are passed
+        on by nobody.
+        """
+        return replace(self, takes_sample_weight=sample_weight)
+
+    def get_metadata_routing(self) -> Any:
+        """Return what scikit-learn is to pass on to the scorer."""
+        routing = load_optional(
+            "sklearn.utils.metadata_routing", extra="sklearn", purpose="Metadata routing"
+        )
+        request = routing.MetadataRequest(owner=self)
+        request.score.add_request(param="sample_weight", alias=self.takes_sample_weight)
+        return request
 
     def __repr__(self) -> str:
         options = "".join(f", {name}={value!r}" for name, value in self.options.items())

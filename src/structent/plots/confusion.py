@@ -11,11 +11,9 @@ from numpy.typing import ArrayLike
 
 from structent._typing import FloatArray, IndexArray
 from structent.metrics.measure import ScoredRows
-from structent.plots.matrix import name_blocks, name_classes, outline, show_matrix
+from structent.plots.matrix import name_in_order, outline, show_matrix
 from structent.plots.order import is_order, structure_order
 from structent.structure import FixedStructure, PartitionSampler, RandomPartition
-
-_MOST_NAMES = 60
 
 
 def plot_confusion(
@@ -63,10 +61,7 @@ def plot_confusion(
     show_matrix(masked, ax, norm=norm, meaning="share of the rows of the true class")
     if isinstance(structure, RandomPartition):
         _outline_levels(ax, structure, order)
-    if isinstance(structure, RandomPartition) and structure.is_nested and len(order) > _MOST_NAMES:
-        name_blocks(ax, structure, order)
-    else:
-        name_classes(ax, [structure.classes[place] for place in order])
+    name_in_order(ax, structure, order)
     ax.set_xlabel("predicted class")
     ax.set_ylabel("true class")
     return ax

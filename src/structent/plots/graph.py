@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.axes import Axes
-from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 
 from structent._typing import FloatArray
 from structent.plots.style import BLUE, counted, ink, room, shown, text_width
 from structent.structure import LabelGraph, SpanningTreePartitions
+from structent.structure.graph import adjacency
 from structent.structure.labels import class_indices
 
 _SIZE = 7.5
@@ -68,13 +68,6 @@ def layout(graph: LabelGraph) -> FloatArray:
         pull[moved] = weight[moved] * distance[moved] / between[moved]
         points = inverse @ ((np.diag(pull.sum(axis=0)) - pull) @ points)
     return points
-
-
-def adjacency(graph: LabelGraph) -> csr_array:
-    """Return the matrix of the edges, 1 where two classes are neighbours."""
-    n = graph.n_classes
-    ones = np.ones(len(graph.neighbour_indices))
-    return csr_array((ones, graph.neighbour_indices, graph.start), shape=(n, n))
 
 
 def graph_size(sampler: SpanningTreePartitions) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Matrices with a row and a column for each class, and the structure drawn as one."""
+"""Matrices with a row and a column for each class: the structure, and its similarity."""
 
 from __future__ import annotations
 
@@ -11,12 +11,51 @@ from matplotlib.colors import Normalize
 from numpy.typing import NDArray
 
 from structent._typing import FloatArray, IndexArray, Label
-from structent.plots.order import coarse_partitions
+from structent.plots.order import coarse_partitions, structure_order
 from structent.plots.style import SHADES, ink, room, shown, stride
-from structent.structure import RandomPartition
+from structent.structure import FixedStructure, PartitionSampler, RandomPartition
+from structent.structure.similarity import N_DRAWS, similarity_of
 
 _SIZE = 8.0
 _SMALLEST = 5.5
+_MOST_NAMES = 60
+
+
+def plot_similarity(
+    structure: RandomPartition | PartitionSampler, ax: Axes, *, n_draws: int = N_DRAWS
+) -> Axes:
+    """Plot how similar the classes are: the probability that two of them share a block.
+
+    Rows and columns are in the order of :func:`~structent.plots.structure_order`.
+
+    Parameters
+    ----------
+    structure
+        The structure, or a sampler.
+    ax
+        The axes.
+    n_draws
+        How many draws of a sampler are averaged where the expectation is not known exactly.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from structent import hierarchy
+    >>> plants = hierarchy({"oak": ("tree",), "rose": ("flower",), "maple": ("tree",)})
+    >>> ax = plot_similarity(plants, Figure().add_subplot())
+    >>> ax.get_images()[0].get_array().tolist()  # oak, maple, rose
+    [[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    if isinstance(structure, FixedStructure):
+        structure = structure.structure
+    order = structure_order(structure)
+    similarity = similarity_of(structure, n_draws)[np.ix_(order, order)]
+    meaning = "probability of sharing a block"
+    show_matrix(similarity, ax, norm=Normalize(0.0, 1.0), meaning=meaning)
+    name_in_order(ax, structure, order)
+    ax.set_xlabel("class")
+    ax.set_ylabel("class")
+    return ax
 
 
 def draw_togetherness(structure: RandomPartition, ax: Axes) -> Axes:
@@ -58,19 +97,14 @@ def name_classes(ax: Axes, classes: Sequence[Label]) -> None:
     _set_names(ax, list(places), names, size)
 
 
-def name_blocks(ax: Axes, structure: RandomPartition, order: IndexArray) -> None:
-    """Name the blocks of the finest level whose names fit, or some classes if none fit."""
-    n_lines = int(min(room(ax)) * 0.8 / (_SMALLEST * 1.4))
-    fitting = [p for p in structure.partitions if 1 < p.n_blocks <= n_lines]
-    if not fitting:
+def name_in_order(
+    ax: Axes, structure: RandomPartition | PartitionSampler, order: IndexArray
+) -> None:
+    """Name rows and columns in the order given: the classes, of a large hierarchy its blocks."""
+    if isinstance(structure, RandomPartition) and structure.is_nested and len(order) > _MOST_NAMES:
+        _name_blocks(ax, structure, order)
+    else:
         name_classes(ax, [structure.classes[place] for place in order])
-        return
-    partition = max(fitting, key=len)
-    block_of = partition.block_of[order]
-    borders = [0, *(np.flatnonzero(np.diff(block_of)) + 1).tolist(), len(order)]
-    middles = [(start + end - 1) / 2 for start, end in pairwise(borders)]
-    names = [shown(partition.names[block_of[start]], 26) for start in borders[:-1]]
-    _set_names(ax, middles, names, 7.0)
 
 
 def outline(ax: Axes, together: NDArray[np.bool_], width: float) -> None:
@@ -86,6 +120,21 @@ def outline(ax: Axes, together: NDArray[np.bool_], width: float) -> None:
     ax.plot(xs, ys, color=ink(), linewidth=width, alpha=0.75, solid_capstyle="projecting")
 
 
+def _name_blocks(ax: Axes, structure: RandomPartition, order: IndexArray) -> None:
+    """Name the blocks of the finest level whose names fit, or some classes if none fit."""
+    n_lines = int(min(room(ax)) * 0.8 / (_SMALLEST * 1.4))
+    fitting = [p for p in structure.partitions if 1 < p.n_blocks <= n_lines]
+    if not fitting:
+        name_classes(ax, [structure.classes[place] for place in order])
+        return
+    partition = max(fitting, key=len)
+    block_of = partition.block_of[order]
+    borders = [0, *(np.flatnonzero(np.diff(block_of)) + 1).tolist(), len(order)]
+    middles = [(start + end - 1) / 2 for start, end in pairwise(borders)]
+    names = [shown(partition.names[block_of[start]], 26) for start in borders[:-1]]
+    _set_names(ax, middles, names, 7.0)
+
+
 def _togetherness(structure: RandomPartition) -> FloatArray:
     """Return the weight of the partitions in which two classes share a block, (classes, classes).
 
@@ -97,10 +146,9 @@ def _togetherness(structure: RandomPartition) -> FloatArray:
     >>> _togetherness(circular(range(4), width=2, singleton_weight=0.0))[0].tolist()
     [1.0, 0.5, 0.0, 0.5]
     """
-    matrix = np.zeros((structure.n_classes, structure.n_classes))
-    for partition, weight, _ in coarse_partitions(structure):
-        matrix += weight * (partition.block_of[:, None] == partition.block_of)
-    return matrix
+    together = structure.similarity()
+    np.fill_diagonal(together, 1.0 - structure.singleton_weight)
+    return together
 
 
 def _set_names(ax: Axes, places: list[float] | list[int], names: list[str], size: float) -> None:

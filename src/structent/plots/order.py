@@ -6,7 +6,6 @@ import numpy as np
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from structent._typing import IndexArray
-from structent.plots.graph import adjacency
 from structent.structure import (
     FixedStructure,
     Partition,
@@ -14,6 +13,7 @@ from structent.structure import (
     RandomPartition,
     SpanningTreePartitions,
 )
+from structent.structure.graph import adjacency
 
 
 def structure_order(structure: RandomPartition | PartitionSampler) -> IndexArray:

@@ -44,6 +44,7 @@ def comparison_page(
     target: str,
     group: str | None = None,
     notes: Sequence[str] = (),
+    cautions: Sequence[str] = (),
     model_file: str | os.PathLike[str] | None = None,
 ) -> str:
     """Return the page of a comparison, as HTML; equal comparisons give equal pages.
@@ -52,7 +53,7 @@ def comparison_page(
     ----------
     comparison
         What was found.
-    data, target, group, notes, model_file
+    data, target, group, notes, cautions, model_file
         As in :meth:`Comparison.to_html <structent.studies.Comparison.to_html>`.
     """
     return _filled(
@@ -61,6 +62,7 @@ def comparison_page(
         data=data,
         target=target,
         notes=(*notes, *comparison.task.notes),
+        cautions=cautions,
         task=comparison.task,
         plan=comparison.plan,
         facts=facts(comparison, data, target, group),
@@ -85,6 +87,7 @@ def structure_test_page(
     data: str,
     target: str,
     notes: Sequence[str] = (),
+    cautions: Sequence[str] = (),
     gains: Sequence[PartitionGain] = (),
 ) -> str:
     """Return the page of a test, as HTML; equal tests give equal pages.
@@ -93,7 +96,7 @@ def structure_test_page(
     ----------
     found
         What was found.
-    data, target, notes, gains
+    data, target, notes, cautions, gains
         As in :meth:`StructureTest.to_html <structent.studies.StructureTest.to_html>`.
     """
     return _filled(
@@ -102,6 +105,7 @@ def structure_test_page(
         data=data,
         target=target,
         notes=(*notes, *found.notes),
+        cautions=cautions,
         facts=facts_of_test(found, data, target),
         null_figure=null_figure(found),
         differences_figure=differences_figure(found, "log loss"),

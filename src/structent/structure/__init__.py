@@ -8,7 +8,13 @@ from structent.structure.composed import (
     mix,
 )
 from structent.structure.graph import LabelGraph
-from structent.structure.hierarchy import hierarchy, hxe
+from structent.structure.hierarchy import (
+    hierarchy,
+    hierarchy_from_edges,
+    hierarchy_from_levels,
+    hierarchy_from_newick,
+    hxe,
+)
 from structent.structure.learned import (
     distances_from_confusion,
     neighbour_graph_from_confusion,
@@ -37,6 +43,9 @@ __all__ = [
     "circular",
     "distances_from_confusion",
     "hierarchy",
+    "hierarchy_from_edges",
+    "hierarchy_from_levels",
+    "hierarchy_from_newick",
     "hxe",
     "mix",
     "neighbour_graph_from_confusion",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -12,11 +13,11 @@ from typing import Any, ClassVar, TypeGuard, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from structent._checks import checked_fraction, checked_weights
+from structent._checks import WEIGHT_TOLERANCE, checked_fraction, checked_weights
 from structent._typing import FloatArray, Label
 from structent.errors import StructureError
 from structent.structure import files
-from structent.structure.labels import as_classes
+from structent.structure.labels import as_classes, class_indices, shown
 from structent.structure.random_partition import (
     CLASS_LEVEL,
     RandomPartition,
@@ -24,12 +25,22 @@ from structent.structure.random_partition import (
     free_name,
 )
 from structent.structure.samplers import (
+    FixedStructure,
     Structure,
     checked_structure,
     drawn,
     product_with,
     seeds_of,
 )
+from structent.structure.similarity import (
+    N_DRAWS,
+    mean_similarity,
+    similarity_of,
+    with_singletons_at,
+)
+
+_LARGEST_DRAW = 10**8  # partitions times classes
+_MOST_PAIRS = 10**6  # classes of a product
 
 
 @overload
@@ -129,6 +140,7 @@ class MixedPartitions:
             checked_structure(structure, "each structure of mix") for structure in structures
         )
         shares = checked_weights(weights, len(parts))
+        _check_size(sum(map(_n_blocks_of_draw, parts)))
         object.__setattr__(self, "structures", parts)
         object.__setattr__(self, "weights", tuple(shares.tolist()))
         weight = _checked_singleton_weight(given_singleton_weight)
@@ -159,6 +171,25 @@ class MixedPartitions:
     def with_singleton_weight(self, singleton_weight: float) -> MixedPartitions:
         """Return the sampler of the same partitions with this weight on the singletons."""
         return MixedPartitions(self.structures, self.weights, singleton_weight)
+
+    def similarity(self, *, n_draws: int = N_DRAWS) -> FloatArray:
+        """Return the expected similarity of the classes, (classes, classes).
+
+        It is the mean of those of the structures by their weights, exact where these are.
+        """
+
+        def mean(similarities: list[FloatArray]) -> FloatArray:
+            total = np.zeros((len(self.classes),) * 2)
+            for weight, part, similarity in zip(
+                self.weights, self.structures, similarities, strict=True
+            ):
+                places = class_indices(self.classes, part.classes)
+                total += weight * similarity[np.ix_(places, places)]
+            return total
+
+        return _joined_similarity(
+            self, self.structures, mean, lambda own: float(np.dot(self.weights, own)), n_draws
+        )
 
     scramble = scrambled
     product = product_with
@@ -234,6 +265,12 @@ class ProductPartitions:
                 "the samplers of a product must have different seeds, or their draws depend on "
                 f"each other, got seed {min(shared)} in both; give one of them another"
             )
+        _check_size(math.prod(map(_n_blocks_of_draw, parts)))
+        n_pairs = math.prod(len(part.classes) for part in parts)
+        if n_pairs > _MOST_PAIRS:
+            raise StructureError(
+                f"a product must have at most {_MOST_PAIRS:,} pairs of classes, got {n_pairs:,}"
+            )
         object.__setattr__(self, "first", first)
         object.__setattr__(self, "second", second)
         weight = _checked_singleton_weight(given_singleton_weight)
@@ -263,6 +300,17 @@ class ProductPartitions:
     def with_singleton_weight(self, singleton_weight: float) -> ProductPartitions:
         """Return the sampler of the same partitions with this weight on the singletons."""
         return ProductPartitions(self.first, self.second, singleton_weight)
+
+    def similarity(self, *, n_draws: int = N_DRAWS) -> FloatArray:
+        """Return the expected similarity of the pairs, (classes, classes).
+
+        It is the product of the similarities of the two parts, whose draws are independent, and
+        exact where these are.
+        """
+        parts = (self.first, self.second)
+        return _joined_similarity(
+            self, parts, lambda both: np.asarray(np.kron(*both)), math.prod, n_draws
+        )
 
     scramble = scrambled
     product = product_with
@@ -331,7 +379,7 @@ class ScrambledPartitions:
         if not all(map(_is_integer, places)) or sorted(places) != list(range(n_classes)):
             raise StructureError(
                 f"places must be the numbers from 0 to {n_classes - 1} in some order, got "
-                f"{list(places)[:5]}, {len(places)} of them"
+                f"{shown(list(places))}, {len(places)} of them"
             )
         object.__setattr__(self, "sampler", sampler)
         object.__setattr__(self, "places", tuple(map(int, places)))
@@ -361,6 +409,16 @@ class ScrambledPartitions:
     def with_singleton_weight(self, singleton_weight: float) -> ScrambledPartitions:
         """Return the sampler of the same partitions with this weight on the singletons."""
         return ScrambledPartitions(self.sampler, self.places, singleton_weight)
+
+    def similarity(self, *, n_draws: int = N_DRAWS) -> FloatArray:
+        """Return the expected similarity of the classes, (classes, classes).
+
+        It is that of the sampler for the classes whose blocks they take.
+        """
+        places = np.ix_(self._places, self._places)
+        return _joined_similarity(
+            self, (self.sampler,), lambda one: one[0][places], math.prod, n_draws
+        )
 
     def scramble(self, rng: np.random.Generator) -> ScrambledPartitions:
         """Return the sampler with its classes shuffled once more."""
@@ -396,6 +454,52 @@ class ScrambledPartitions:
     @cached_property
     def _places(self) -> NDArray[np.int64]:
         return np.array(self.places, dtype=np.int64)
+
+
+def _joined_similarity(
+    sampler: MixedPartitions | ProductPartitions | ScrambledPartitions,
+    parts: Sequence[Structure],
+    join: Callable[[list[FloatArray]], FloatArray],
+    join_weights: Callable[[list[float]], float],
+    n_draws: int,
+) -> FloatArray:
+    """Return the expected similarity of a sampler, given how it follows from those of its parts.
+
+    ``join_weights`` gives the weight of its singletons, before another one was given, from those of
+    its parts. Where a part does not tell, or has nothing but singletons, draws are counted.
+    """
+    given, own = sampler.given_singleton_weight, 0.0
+    if given is not None:
+        weights = [getattr(part, "singleton_weight", None) for part in parts]
+        own = 1.0 if None in weights else join_weights([float(w) for w in weights if w is not None])
+        if own > 1.0 - WEIGHT_TOLERANCE:
+            return mean_similarity(sampler, n_draws)
+    similarity = join([similarity_of(part, n_draws) for part in parts])
+    return with_singletons_at(similarity, own, given)
+
+
+def _n_blocks_of_draw(structure: Structure) -> int:
+    """Return how many numbers ``block_of`` has in a draw: partitions times classes."""
+    if isinstance(structure, RandomPartition):
+        return structure.n_partitions * structure.n_classes
+    if isinstance(structure, MixedPartitions):
+        return sum(map(_n_blocks_of_draw, structure.structures))
+    if isinstance(structure, ProductPartitions):
+        return _n_blocks_of_draw(structure.first) * _n_blocks_of_draw(structure.second)
+    if isinstance(structure, ScrambledPartitions):
+        return _n_blocks_of_draw(structure.sampler)
+    if isinstance(structure, FixedStructure):
+        return _n_blocks_of_draw(structure.structure)
+    return 2 * len(structure.classes)  # of a graph, or somebody else's
+
+
+def _check_size(n_blocks: int) -> None:
+    """Refuse what is made of small parts, perhaps in a small file, but needs a lot of memory."""
+    if n_blocks > _LARGEST_DRAW:
+        raise StructureError(
+            f"a structure made of others must have at most {_LARGEST_DRAW:,} partitions times "
+            f"classes, got {n_blocks:,}"
+        )
 
 
 def _are_fixed(structures: Sequence[Structure]) -> TypeGuard[Sequence[RandomPartition]]:

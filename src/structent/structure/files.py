@@ -2,15 +2,21 @@
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from structent._files import save_bytes
+from structent._files import parsed_json, save_bytes
 from structent._typing import Label
 from structent.errors import StructureError
+from structent.structure.labels import shown
 
 FORMAT = "structent-structure"
 VERSION = 1
+IN_MODEL = "structure.json"  # the part of a model file that is its structure
+LARGEST_FILE = 2**28  # bytes; what is read from it takes up to thirty times as many
+LONGEST_NAME = 10_000  # characters of a class or a block
+LARGEST_ARRAY = 2**28  # bytes of all names as an array, in which each is as long as the longest
 
 AnyClass = TypeVar("AnyClass", bound=type[Any])
 
@@ -28,7 +34,7 @@ def structure_from_json(text: str) -> Any:
     kind = _content(text).get("kind")
     if not isinstance(kind, str) or kind not in _CLASS_OF:
         raise StructureError(
-            f"a structure must be of kind {', '.join(map(repr, _CLASS_OF))}, got {kind!r}"
+            f"a structure must be of kind {', '.join(map(repr, _CLASS_OF))}, got {_beginning(kind)}"
         )
     return _CLASS_OF[kind].from_json(text)
 
@@ -41,7 +47,14 @@ def structure_to_json(structure: Any) -> str:
             f"a file can hold a structure that is one of {names}, got "
             f"{type(structure).__name__}, which has no file format"
         )
-    return str(structure.to_json())
+    check_names(structure.classes)
+    text = str(structure.to_json())
+    if len(text) > LARGEST_FILE:
+        raise StructureError(
+            f"a structure file must have at most {LARGEST_FILE:,} bytes, got a structure that "
+            f"needs {len(text):,}"
+        )
+    return text
 
 
 def as_part(structure: Any) -> Any:
@@ -64,7 +77,8 @@ def from_json(text: str, kind: str) -> dict[str, Any]:
     content = _content(text)
     if content.get("kind") != kind:
         raise StructureError(
-            f"the file must hold a structure of kind {kind!r}, got kind {content.get('kind')!r}"
+            f"the file must hold a structure of kind {kind!r}, got kind "
+            f"{_beginning(content.get('kind'))}"
         )
     return content
 
@@ -86,6 +100,44 @@ def list_field(content: Any, name: str) -> list[Any]:
     return value
 
 
+def integers_field(content: Any, name: str) -> list[int]:
+    """Return one field of a structure file that holds an array of whole numbers."""
+    values = list_field(content, name)
+    # NumPy would make text of all numbers beside one text, each as long as that.
+    if not all(type(value) is int for value in values):
+        raise StructureError(
+            f"the field {name!r} must be an array of whole numbers, got {_beginning(values)}"
+        )
+    return values
+
+
+def classes_field(content: Any, name: str) -> list[Label]:
+    """Return one field of a structure file that holds classes."""
+    classes = list(map(label_from_json, list_field(content, name)))
+    check_names(classes)
+    return classes
+
+
+def names_field(content: Any, name: str) -> Any:
+    """Return one field of a structure file that holds names of blocks, or nothing."""
+    names = field(content, name)
+    if isinstance(names, list):
+        check_names(names)
+    return names
+
+
+def check_names(names: Iterable[Any]) -> None:
+    """Refuse names that are too long, or too many of that length, to make an array of them."""
+    lengths = [len(name) for name in names if isinstance(name, str)]
+    longest = max(lengths, default=0)
+    if longest > LONGEST_NAME or 4 * longest * len(lengths) > LARGEST_ARRAY:
+        raise StructureError(
+            f"a name must have at most {LONGEST_NAME:,} characters, and all names as an array at "
+            f"most {LARGEST_ARRAY:,} bytes, got {len(lengths):,} names of up to {longest:,} "
+            "characters; give them shorter names"
+        )
+
+
 def label_from_json(value: Any) -> Label:
     """Return a class as it was before it was written: an array is a tuple."""
     if isinstance(value, list):
@@ -100,21 +152,29 @@ def save_structure(structure: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> str:
-    """Return the text of a structure file."""
+    """Return the text of a structure file, without the mark that some programs put before it."""
+    size = Path(path).stat().st_size
+    if size > LARGEST_FILE:
+        raise StructureError(
+            f"a structure file must have at most {LARGEST_FILE:,} bytes, got {size:,} in "
+            f"{Path(path)}"
+        )
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise StructureError(f"a structure file must be UTF-8 text, got {Path(path)}") from None
 
 
 def _content(text: str) -> dict[str, Any]:
     try:
-        content = json.loads(text)
+        content = parsed_json(text)
     except json.JSONDecodeError as error:
         raise StructureError(
             f"a structure file must be JSON, got text that breaks off or goes wrong at line "
             f"{error.lineno}, column {error.colno}: {error.msg}"
         ) from None
+    except ValueError as error:
+        raise StructureError(f"a structure file cannot be read: {error}") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise StructureError(
             f'a structure file must be a JSON object with "format": "{FORMAT}", '
@@ -123,12 +183,13 @@ def _content(text: str) -> dict[str, Any]:
     version = content.get("version")
     if version != VERSION:
         raise StructureError(
-            f"this structent reads structure files of version {VERSION}, got version {version!r}; "
+            f"this structent reads structure files of version {VERSION}, got version "
+            f"{_beginning(version)}; "
             "use the structent that wrote the file, or a newer one"
         )
     return content
 
 
 def _beginning(value: Any) -> str:
-    text = repr(value)
+    text = shown(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from structent._typing import IntArray, Label
 from structent.errors import StructureError
-from structent.structure.labels import as_classes, as_label, class_indices
+from structent.structure.labels import as_classes, as_label, class_indices, shown
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,12 +96,19 @@ class LabelGraph:
         return f"<LabelGraph of {self.n_classes} classes and {len(self.edges)} edges>"
 
 
+def adjacency(graph: LabelGraph) -> csr_array:
+    """Return the matrix of the edges, 1 where two classes are neighbours."""
+    n = graph.n_classes
+    ones = np.ones(len(graph.neighbour_indices))
+    return csr_array((ones, graph.neighbour_indices, graph.start), shape=(n, n))
+
+
 def _checked_edge(edge: Any) -> tuple[Label, Label]:
     if isinstance(edge, str) or not hasattr(edge, "__len__") or len(edge) != 2:
-        raise StructureError(f"an edge must be a pair of classes, got {edge!r}")
+        raise StructureError(f"an edge must be a pair of classes, got {shown(edge)}")
     first, second = map(as_label, edge)
     if first == second:
-        raise StructureError(f"an edge must join two classes, got {first!r} joined to itself")
+        raise StructureError(f"an edge must join two classes, got {shown(first)} joined to itself")
     return first, second
 
 
@@ -112,7 +119,7 @@ def _check_no_edge_twice(
     for pair, (first, second) in zip(pairs, np.sort(ends, axis=1).tolist(), strict=True):
         if (first, second) in seen:
             raise StructureError(
-                f"an edge must be listed once, got {pair[0]!r} - {pair[1]!r} twice; "
+                f"an edge must be listed once, got {shown(pair[0])} - {shown(pair[1])} twice; "
                 "an edge has no direction and no multiplicity"
             )
         seen.add((first, second))
@@ -125,8 +132,8 @@ def _check_connected(links: csr_array, classes: tuple[Label, ...]) -> None:
     parts = []
     for part in range(min(n_parts, 5)):
         members = [classes[node] for node in np.flatnonzero(part_of == part)]
-        shown = ", ".join(map(repr, members[:3]))
-        parts.append(f"{{{shown}{f', ... ({len(members)})' if len(members) > 3 else ''}}}")
+        named = ", ".join(map(shown, members[:3]))
+        parts.append(f"{{{named}{f', ... ({len(members)})' if len(members) > 3 else ''}}}")
     raise StructureError(
         f"a graph of labels must be connected, got {n_parts} parts: {', '.join(parts)}"
         f"{', ...' if n_parts > 5 else ''}; add an edge between them, or leave classes out"

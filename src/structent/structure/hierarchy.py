@@ -12,15 +12,21 @@ from structent.errors import StructureError
 from structent.structure.labels import (
     as_classes,
     as_label,
+    as_typed,
     class_indices,
     is_missing,
+    shown,
     unknown_label,
 )
+from structent.structure.newick import paths_from_newick
 from structent.structure.partition import Partition
 from structent.structure.random_partition import CLASS_LEVEL, RandomPartition, class_level
 
 GroupPath: TypeAlias = tuple[Label, ...]  # from the coarsest group to the finest
 Paths: TypeAlias = dict[Label, GroupPath]
+
+_MOST_STEPS = 10**8  # the squares of the lengths of all paths
+_MOST_SHOWN = 10
 
 
 def hierarchy(
@@ -71,7 +77,126 @@ def hierarchy(
     """
     ordered = None if classes is None else as_classes(classes)
     given, column_names = _paths_from(paths, ordered or ())
-    chosen = _with_leaves_for_groups(given)
+    return _hierarchy(given, weights, level_names, column_names, ordered)
+
+
+def hierarchy_from_levels(
+    rows: Any,
+    weights: ArrayLike | WeightRule | None = None,
+    *,
+    level_names: Sequence[str] | None = None,
+    classes: Iterable[Any] | None = None,
+) -> RandomPartition:
+    """Return the hierarchy of rows that name their label at every level, coarsest first.
+
+    The class of a row is its last name, and its groups are the names before it. Many rows may say
+    the same. That is what hiclass takes for ``y``, and what a pandas MultiIndex holds.
+
+    Parameters
+    ----------
+    rows
+        An array, (n, levels), a table (pandas or polars), a pandas MultiIndex, or a list of rows,
+        which may differ in length. An empty text or a missing value ends a row early.
+    weights, level_names, classes
+        As for :func:`hierarchy`; a table and a MultiIndex bring their own names of levels.
+
+    Examples
+    --------
+    >>> rows = [["plant", "tree", "oak"], ["plant", "tree", "elm"], ["animal", "cat", ""]]
+    >>> hierarchy_from_levels(rows) == hierarchy(
+    ...     {"oak": ("plant", "tree"), "elm": ("plant", "tree"), "cat": ("animal",)}
+    ... )
+    True
+    """
+    listed, column_names = _rows_of_levels(rows)
+    paths: Paths = {}
+    for number, row in enumerate(listed):
+        *path, label = _names_of_row(row, number)
+        if paths.setdefault(label, tuple(path)) != tuple(path):
+            raise StructureError(
+                f"a class must have one path, got {paths[label]} and {tuple(path)} for {label!r}; "
+                "give classes names that differ (pairs of child and parent are for "
+                "hierarchy_from_edges)"
+            )
+    ordered = None if classes is None else as_classes(classes)
+    return _hierarchy(paths, weights, level_names, column_names, ordered)
+
+
+def hierarchy_from_edges(
+    edges: Any,
+    weights: ArrayLike | WeightRule | None = None,
+    *,
+    level_names: Sequence[str] | None = None,
+    classes: Iterable[Any] | None = None,
+) -> RandomPartition:
+    """Return the hierarchy of ``(child, parent)`` pairs, such as the hypernyms of WordNet.
+
+    Parameters
+    ----------
+    edges
+        The pairs, as a list, an array, (n, 2), or a table (pandas or polars) of two columns. A
+        parent that is missing makes the child a root.
+    weights, level_names
+        As for :func:`hierarchy`.
+    classes
+        The classes, leaves or not, in the order wanted; all leaves if None. Only what is above them
+        is looked at, and groups that hold all of them are left out.
+
+    Examples
+    --------
+    >>> edges = [("oak", "tree"), ("elm", "tree"), ("rose", "flower"), ("tree", "plant"),
+    ...          ("flower", "plant"), ("plant", "entity"), ("idea", "entity")]
+    >>> plants = hierarchy_from_edges(edges, classes=["oak", "elm", "rose"])
+    >>> plants == hierarchy({"oak": ("tree",), "elm": ("tree",), "rose": ("flower",)})
+    True
+    """
+    ordered = None if classes is None else as_classes(classes)
+    parents, second = _parents_from_edges(edges)
+    paths = without_common_groups(_from_parents(parents, ordered or ()))
+    for node in (node for label, path in paths.items() for node in (*path, label)):
+        if node in second:
+            raise StructureError(
+                f"a node of a tree must have one parent, got {parents[node]!r} and "
+                f"{second[node]!r} for {node!r}; pairs are (child, parent), keep one for each child"
+            )
+    return _hierarchy(paths, weights, level_names, None, ordered)
+
+
+def hierarchy_from_newick(
+    text: str,
+    weights: ArrayLike | WeightRule | None = None,
+    *,
+    level_names: Sequence[str] | None = None,
+    classes: Iterable[Any] | None = None,
+) -> RandomPartition:
+    """Return the hierarchy of a tree in the Newick format, whose leaves are the classes.
+
+    Names are text, but numbers or bools where ``classes`` are and all of them can be. For the other
+    parameters see :func:`hierarchy`; :meth:`RandomPartition.to_newick
+    <structent.structure.RandomPartition.to_newick>` is the inverse.
+
+    Examples
+    --------
+    >>> plants = hierarchy_from_newick("((oak:1,elm:2)tree,(rose)flower);")
+    >>> plants == hierarchy({"oak": ("tree",), "elm": ("tree",), "rose": ("flower",)})
+    True
+    """
+    ordered = None if classes is None else as_classes(classes)
+    found = paths_from_newick(text)
+    labels = as_typed(list(found), ordered or ())
+    paths: Paths = dict(zip(labels, found.values(), strict=True))
+    return _hierarchy(paths, weights, level_names, None, ordered)
+
+
+def _hierarchy(
+    paths: Paths,
+    weights: ArrayLike | WeightRule | None,
+    level_names: Sequence[str] | None,
+    column_names: Sequence[str] | None,
+    ordered: tuple[Label, ...] | None,
+) -> RandomPartition:
+    _check_depth(list(map(len, paths.values())))
+    chosen = _with_leaves_for_groups(paths)
     if ordered is not None:
         class_indices(list(ordered), tuple(chosen))
         chosen = {label: chosen[label] for label in ordered}
@@ -114,6 +239,30 @@ def hxe(alpha: float) -> WeightRule:
     return rule
 
 
+def without_common_groups(paths: Paths) -> Paths:
+    """Return paths without the groups at their beginning that hold every class and say nothing.
+
+    Examples
+    --------
+    >>> without_common_groups({"oak": ("life", "plant"), "cat": ("life", "animal")})
+    {'oak': ('plant',), 'cat': ('animal',)}
+    """
+    first, *others = paths.values()
+    common = 0
+    while common < len(first) and all(path[: common + 1] == first[: common + 1] for path in others):
+        common += 1
+    return {label: path[common:] for label, path in paths.items()}
+
+
+def _check_depth(depths: Sequence[int]) -> None:
+    """Refuse what would take hours to cut at every depth: each cut looks at the paths so far."""
+    if sum(depth**2 for depth in depths) > _MOST_STEPS:
+        raise StructureError(
+            f"a hierarchy must not be so deep, got {len(depths):,} classes in up to "
+            f"{max(depths):,} groups within one another; leave out groups that say little"
+        )
+
+
 def _with_leaves_for_groups(paths: Paths) -> Paths:
     """Put each class that is itself a group of other classes into that group."""
     groups = {path[:d] for path in paths.values() for d in range(1, len(path) + 1)}
@@ -138,6 +287,8 @@ def _unique_names(groups: list[GroupPath]) -> list[str]:
     """Name each group by its last part, or by as much of its path as makes the names differ."""
     names = [_text(group, 1) for group in groups]
     for length in range(2, max(map(len, groups)) + 1):
+        if len(set(names)) == len(names):
+            break
         names = _replaced_where_repeated(names, [_text(group, length) for group in groups])
     # Left are 1 and "1", or a name with a slash in it: their representations differ.
     return _replaced_where_repeated(names, [repr(group) for group in groups])
@@ -181,7 +332,8 @@ def _paths_from(tree: Any, classes: Sequence[Any]) -> tuple[Paths, list[str] | N
     if not isinstance(tree, Mapping):
         raise StructureError(
             "a hierarchy must be a dict of paths or parents, a table, or a directed networkx "
-            f"tree, got {type(tree).__name__}"
+            f"tree, got {type(tree).__name__}; for rows of levels there is hierarchy_from_levels, "
+            "and for pairs of child and parent hierarchy_from_edges"
         )
     if not tree:
         raise StructureError("a hierarchy must have at least one class, got an empty dict")
@@ -245,7 +397,56 @@ def _parents_from_networkx(tree: Any) -> dict[Any, Any]:
     return parents
 
 
-def _from_parents(parents: dict[Any, Any], classes: Sequence[Any]) -> Paths:
+def _rows_of_levels(rows: Any) -> tuple[list[tuple[Any, ...]], list[str] | None]:
+    """Return rows as tuples, and the names of the levels where the form has any."""
+    if hasattr(rows, "columns"):
+        names = [str(name) for name in rows.columns]
+        return list(zip(*(rows[name].to_list() for name in rows.columns), strict=True)), names
+    if hasattr(rows, "nlevels") and hasattr(rows, "to_list"):  # a pandas Index
+        named = all(isinstance(name, str) for name in rows.names)
+        listed = [row if isinstance(row, tuple) else (row,) for row in rows.to_list()]
+        return listed, list(rows.names) if named else None
+    if isinstance(rows, np.ndarray) and rows.ndim == 2:
+        rows = rows.tolist()
+    if not isinstance(rows, Sequence) or any(not isinstance(row, list | tuple) for row in rows):
+        raise StructureError(
+            "rows of levels must be an array with two axes, a table, a pandas MultiIndex or a list "
+            f"of rows, got {getattr(rows, 'shape', None) or type(rows).__name__}"
+        )
+    return [tuple(row) for row in rows], None
+
+
+def _names_of_row(row: Sequence[Any], number: int) -> list[Label]:
+    """Return the names of a row, from the coarsest group to the class."""
+    is_there = [not (is_missing(value) or value == "") for value in row]
+    length = is_there.index(False) if False in is_there else len(row)
+    if any(is_there[length:]) or length == 0:
+        raise StructureError(
+            "a row of levels must have a name at the first level and no gap, got "
+            f"{list(row)} in row {number}; hierarchy() takes a table with one row per class, whose "
+            "last column is the class"
+        )
+    return [as_label(value) for value in row[:length]]
+
+
+def _parents_from_edges(edges: Any) -> tuple[dict[Label, Label | None], dict[Label, Label | None]]:
+    """Return the first parent of each child, and another one where it has several."""
+    if hasattr(edges, "columns"):
+        pairs = list(zip(*(edges[name].to_list() for name in edges.columns), strict=True))
+    else:
+        pairs = edges.tolist() if isinstance(edges, np.ndarray) else list(edges)
+    parents: dict[Label, Label | None] = {}
+    second: dict[Label, Label | None] = {}
+    for pair in pairs:
+        if not isinstance(pair, list | tuple) or len(pair) != 2 or is_missing(pair[0]):
+            raise StructureError(f"an edge must be a pair of child and parent, got {pair!r:.60}")
+        child, parent = as_label(pair[0]), None if is_missing(pair[1]) else as_label(pair[1])
+        if parents.setdefault(child, parent) != parent:
+            second[child] = parent
+    return parents, second
+
+
+def _from_parents(parents: Mapping[Any, Any], classes: Sequence[Any]) -> Paths:
     parent_of = {
         as_label(node): None if parent is None else as_label(parent)
         for node, parent in parents.items()
@@ -254,11 +455,18 @@ def _from_parents(parents: dict[Any, Any], classes: Sequence[Any]) -> Paths:
         if parent is not None:
             parent_of.setdefault(parent, None)
     inner = {parent for parent in parent_of.values() if parent is not None}
-    lineages = {node: _lineage(node, parent_of) for node in parent_of}
+    _check_no_circle(parent_of)
     chosen = as_classes(classes or [node for node in parent_of if node not in inner])
     for label in chosen:
         if label not in parent_of:
             raise unknown_label(label, parent_of, kind="node")
+    lineages: Paths = {}
+    n_steps = 0
+    for label in chosen:
+        lineages[label] = _lineage(label, parent_of)
+        n_steps += len(lineages[label]) ** 2
+        if n_steps > _MOST_STEPS:  # now, before all of them fill the memory
+            _check_depth(list(map(len, lineages.values())))
     # The root of everything is no group: it would be a partition into one block.
     n_roots = sum(parent is None for parent in parent_of.values())
     start = 1 if n_roots == 1 else 0
@@ -268,12 +476,39 @@ def _from_parents(parents: dict[Any, Any], classes: Sequence[Any]) -> Paths:
     }
 
 
+def _check_no_circle(parent_of: Mapping[Label, Label | None]) -> None:
+    """Refuse a parent map in which a node is above itself, in one pass over all nodes."""
+    ends: set[Label | None] = {None}  # nodes from which the way leads to a root
+    for node in parent_of:
+        walk: dict[Label, None] = {}
+        at: Label | None = node
+        while at not in ends and at is not None:
+            if at in walk:
+                names = list(walk)
+                circle = " -> ".join(map(shown, [*names[names.index(at) :], at][-_MOST_SHOWN:]))
+                raise StructureError(f"a parent map must not go round in a circle, got {circle}")
+            walk[at] = None
+            at = parent_of[at]
+        ends.update(walk)
+
+
 def _lineage(node: Label, parent_of: Mapping[Label, Label | None]) -> GroupPath:
     """Return the ancestors of a node, from its root down."""
-    walk = [node]
-    while (parent := parent_of[walk[-1]]) is not None:
+    if node not in parent_of:
+        raise unknown_label(node, parent_of, kind="node")
+    walk = {node: None}
+    last = node
+    while (parent := parent_of[last]) is not None:
         if parent in walk:
-            circle = " -> ".join(map(repr, [*walk[walk.index(parent) :], parent]))
+            seen = list(walk)
+            circle = " -> ".join(map(repr, [*seen[seen.index(parent) :], parent]))
             raise StructureError(f"a parent map must not go round in a circle, got {circle}")
+        walk[parent] = None
+        last = parent
+    return tuple(reversed(list(walk)[1:]))
+
+    walk = []
+    while (parent := parent_of[node]) is not None:
         walk.append(parent)
-    return tuple(reversed(walk[1:]))
+        node = parent
+    return tuple(reversed(walk))

@@ -5,6 +5,7 @@ A label is matched to a class by value and by type, never by its place in some a
 
 import math
 import re
+import reprlib
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -15,9 +16,24 @@ from numpy.typing import ArrayLike, NDArray
 from structent._typing import IndexArray, Label
 from structent.errors import LabelError, StructureError
 
-WHOLE_NUMBER = re.compile(r"[+-]?\d+")
+WHOLE_NUMBER = re.compile(r"[+-]?\d{1,1000}")  # Python refuses to read much longer ones
 _BOOLS = {"true": True, "false": False}
 _MOST_SHOWN = 10
+_SHORT = reprlib.Repr()
+_LONGEST = _SHORT.maxstring = _SHORT.maxother = 100  # characters
+
+
+def shown(value: Any) -> str:
+    """Return a label as messages show it: cut short where it is long.
+
+    A list of YAML may hold others many times over, so that its whole text would fill the memory.
+
+    Examples
+    --------
+    >>> print(shown("oak"), shown([0] * 1000))
+    'oak' [0, 0, 0, 0, 0, 0, ...]
+    """
+    return _SHORT.repr(value)
 
 
 def as_label(value: Any) -> Label:
@@ -28,9 +44,9 @@ def as_label(value: Any) -> Label:
         return tuple(as_label(part) for part in value)
     if type(value) not in (str, int, bool):
         raise StructureError(
-            f"a class must be a str, an int, a bool or a tuple of these, got {value!r} of type "
-            f"{type(value).__name__}, which a structure file could not give back; "
-            "convert it, e.g. with str()"
+            f"a class must be a str, an int, a bool or a tuple of these, got {shown(value)} of "
+            f"type {type(value).__name__}, which a structure file could not give back; "
+            "make it text or a whole number"
         )
     label: Label = value
     return label
@@ -39,7 +55,9 @@ def as_label(value: Any) -> Label:
 def as_classes(values: Iterable[Any]) -> tuple[Label, ...]:
     """Return the classes of a structure: at least one, all different."""
     if isinstance(values, str):
-        raise StructureError(f"classes must be a sequence of labels, got the string {values!r}")
+        raise StructureError(
+            f"classes must be a sequence of labels, got the string {shown(values)}"
+        )
     classes = tuple(map(as_label, values))
     if not classes:
         raise StructureError("a structure must have at least one class, got none")
@@ -47,14 +65,14 @@ def as_classes(values: Iterable[Any]) -> tuple[Label, ...]:
     for label in classes:
         if label in seen:
             # 1 == True in Python: a structure with both could not tell their rows apart.
-            also = "" if repr(seen[label]) == repr(label) else f" (equal to {seen[label]!r})"
-            raise StructureError(f"classes must all differ, got {label!r} twice{also}")
+            also = "" if repr(seen[label]) == repr(label) else f" (equal to {shown(seen[label])})"
+            raise StructureError(f"classes must all differ, got {shown(label)} twice{also}")
         seen[label] = label
     types = {type(label) for label in classes}
     if {bool, int} <= types:
         raise StructureError(
             "classes must not mix bool and int, which compare as equal; "
-            "convert the bools, e.g. with int() or str()"
+            "make the bools text or whole numbers"
         )
     return classes
 
@@ -114,7 +132,7 @@ def label_array(classes: tuple[Label, ...]) -> NDArray[Any]:
 def plain_values(labels: ArrayLike | Sequence[Any]) -> list[Any]:
     """Return a sequence, array or column of labels as a list of plain Python values."""
     if isinstance(labels, str) or not hasattr(labels, "__len__"):
-        raise LabelError(f"labels must be a sequence, one entry per row, got {labels!r}")
+        raise LabelError(f"labels must be a sequence, one entry per row, got {shown(labels)}")
     if isinstance(labels, list | tuple | set | frozenset):
         return [value.item() if isinstance(value, np.generic) else value for value in labels]
     values = np.asarray(labels)
@@ -165,11 +183,11 @@ def check_labels_known(labels: Sequence[Label], known: Sequence[Label]) -> None:
         return
     if len(unknown) == 1:
         raise unknown_label(unknown[0], known)
-    shown = [f"{label!r}{_hint(label, known)}" for label in unknown[:_MOST_SHOWN]]
+    named = [f"{shown(label)}{_hint(label, known)}" for label in unknown[:_MOST_SHOWN]]
     more = f" and {len(unknown) - _MOST_SHOWN} more" if len(unknown) > _MOST_SHOWN else ""
     raise LabelError(
         f"every label of the data must be a class of the structure, got {len(unknown)} that are "
-        f"not: {', '.join(shown)}{more}; correct the labels or the structure"
+        f"not: {', '.join(named)}{more}; correct the labels or the structure"
     )
 
 
@@ -186,10 +204,10 @@ def classes_without_rows(labels: Sequence[Label], known: Sequence[Label]) -> tup
         return ()
     count = "1 class" if len(absent) == 1 else f"{len(absent)} classes"
     verbs = ("has", "gets") if len(absent) == 1 else ("have", "get")
-    shown = ", ".join(map(repr, absent[:_MOST_SHOWN]))
+    named = ", ".join(map(shown, absent[:_MOST_SHOWN]))
     more = ", ..." if len(absent) > _MOST_SHOWN else ""
     note = (
-        f"{count} of the structure {verbs[0]} no row, but {verbs[1]} a probability: {shown}{more}"
+        f"{count} of the structure {verbs[0]} no row, but {verbs[1]} a probability: {named}{more}"
     )
     return (note,)
 
@@ -197,17 +215,19 @@ def classes_without_rows(labels: Sequence[Label], known: Sequence[Label]) -> tup
 def unknown_label(label: Any, candidates: Iterable[Any], *, kind: str = "class") -> LabelError:
     """Return the error for a label that is none of the candidates, with up to three near ones."""
     candidates = tuple(candidates)
-    message = f"{label!r} is not a {kind} of the structure"
+    message = f"{shown(label)} is not a {kind} of the structure"
     same_text = [c for c in candidates if str(c) == str(label)]
     if same_text:
         wanted, given = type(same_text[0]).__name__, type(label).__name__
-        return LabelError(f"{message}: it has {same_text[0]!r} of type {wanted}, not {given}")
-    by_text = {str(candidate): candidate for candidate in candidates}
-    near = [repr(by_text[text]) for text in get_close_matches(str(label), by_text, n=3)]
+        return LabelError(f"{message}: it has {shown(same_text[0])} of type {wanted}, not {given}")
+    by_text = {str(candidate)[:_LONGEST]: candidate for candidate in candidates}
+    near = get_close_matches(str(label)[:_LONGEST], by_text, n=3)
     if near:
-        return LabelError(f"{message}; did you mean {' or '.join(near)}?")
-    shown = ", ".join(map(repr, candidates[:5])) + (", ..." if len(candidates) > 5 else "")
-    return LabelError(f"{message}, whose {len(candidates)} are {shown}")
+        return LabelError(
+            f"{message}; did you mean {' or '.join(shown(by_text[text]) for text in near)}?"
+        )
+    named = ", ".join(map(shown, candidates[:5])) + (", ..." if len(candidates) > 5 else "")
+    return LabelError(f"{message}, whose {len(candidates)} are {named}")
 
 
 def _rank(label: Label) -> tuple[int, Any]:

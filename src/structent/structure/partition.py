@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
-from typing import Any, Self
+from itertools import pairwise, product
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from structent._checks import as_array
-from structent._typing import IntArray, Label
+from structent._typing import FloatArray, IntArray, Label
 from structent.errors import StructureError
 from structent.structure.labels import (
     as_classes,
     as_label,
     class_indices,
     label_array,
+    shown,
     unknown_label,
 )
 
@@ -254,6 +256,75 @@ class Partition:
         return f"<Partition of {len(self.classes)} classes into {self.n_blocks} blocks: {shown}>"
 
 
+class Pooled(NamedTuple):
+    """Partitions as rows of ``block_of``, equal ones pooled, from coarse to fine.
+
+    Attributes
+    ----------
+    singleton_weight
+        The weight of the partitions into singletons.
+    rows
+        The rows of the other partitions that have weight.
+    n_blocks, weights
+        How many blocks each of these has, and its weight.
+    """
+
+    singleton_weight: float
+    rows: list[int]
+    n_blocks: list[int]
+    weights: list[float]
+
+
+def pooled(block_of: IntArray, weights: FloatArray) -> Pooled:
+    """Return the different partitions among rows whose blocks are numbered 0, 1, ...
+
+    Examples
+    --------
+    >>> block_of = np.array([[0, 1, 2], [0, 0, 1], [0, 0, 0], [0, 0, 1]], dtype=np.int32)
+    >>> pooled(block_of, np.array([0.5, 0.125, 0.25, 0.125]))
+    Pooled(singleton_weight=0.5, rows=[2, 1], n_blocks=[1, 2], weights=[0.25, 0.25])
+    """
+    n_classes = block_of.shape[1]
+    n_blocks = (block_of.max(axis=1) + 1).tolist()
+    singleton_weight = 0.0
+    weight_of: dict[bytes, float] = {}
+    row_of: dict[bytes, int] = {}
+    for t, weight in sorted(enumerate(weights.tolist()), key=lambda item: n_blocks[item[0]]):
+        if n_blocks[t] == n_classes:
+            singleton_weight += weight
+        elif weight > 0:
+            key = block_of[t].tobytes()
+            row_of.setdefault(key, t)
+            weight_of[key] = weight_of.get(key, 0.0) + weight
+    rows = list(row_of.values())
+    sizes = [n_blocks[t] for t in rows]
+    return Pooled(singleton_weight, rows, sizes, list(weight_of.values()))
+
+
+def parents_of(block_of: Sequence[IntArray] | IntArray) -> tuple[IntArray, ...] | None:
+    """Return the tree of partitions, from fine to coarse, of which each refines the next.
+
+    The first array maps the classes to the blocks of the finest partition, the second one those to
+    the blocks of the next coarser one, and so on. None where they are not nested.
+
+    Examples
+    --------
+    >>> fine, coarse = np.array([0, 0, 1, 2]), np.array([0, 0, 0, 1])
+    >>> [parent.tolist() for parent in parents_of([fine, coarse])]
+    [[0, 0, 1, 2], [0, 0, 1]]
+    >>> parents_of([coarse, fine]) is None
+    True
+    """
+    parents = list(block_of[:1])
+    for finer, coarser in pairwise(block_of):
+        parent = np.zeros(int(finer.max()) + 1, dtype=np.int32)
+        parent[finer] = coarser
+        if not np.array_equal(parent[finer], coarser):
+            return None
+        parents.append(parent)
+    return tuple(parents)
+
+
 def _unpickled(
     classes: tuple[Label, ...], block_of: IntArray, names: tuple[str, ...] | None
 ) -> Partition:
@@ -290,15 +361,19 @@ def _checked_block(block: Iterable[Any]) -> tuple[Label, ...]:
 
 def _checked_names(names: Sequence[str], n_blocks: int) -> tuple[str, ...]:
     if isinstance(names, str) or not isinstance(names, Sequence):
-        raise StructureError(f"block names must be a sequence of strings, got {names!r}")
+        raise StructureError(f"block names must be a sequence of strings, got {shown(names)}")
     checked = tuple(names)
     if not all(isinstance(name, str) for name in checked):
-        raise StructureError(f"block names must be strings, got {names!r}")
+        raise StructureError(f"block names must be strings, got {shown(names)}")
     if len(checked) != n_blocks:
-        raise StructureError(f"there must be {n_blocks} block names, one per block, got {checked}")
+        raise StructureError(
+            f"there must be {n_blocks} block names, one per block, got {shown(checked)}"
+        )
     if len(set(checked)) < len(checked):
-        twice = next(name for name in checked if checked.count(name) > 1)
-        raise StructureError(f"block names must differ within a partition, got {twice!r} twice")
+        twice = next(name for name, times in Counter(checked).items() if times > 1)
+        raise StructureError(
+            f"block names must differ within a partition, got {shown(twice)} twice"
+        )
     return tuple(map(str, checked))
 
 
@@ -306,7 +381,7 @@ def _different_classes(expected: tuple[Label, ...], given: tuple[Label, ...]) ->
     missing = [label for label in expected if label not in set(given)]
     foreign = [label for label in given if label not in set(expected)]
     parts = [
-        f"{what} {', '.join(map(repr, labels[:3]))}{', ...' if len(labels) > 3 else ''}"
+        f"{what} {', '.join(map(shown, labels[:3]))}{', ...' if len(labels) > 3 else ''}"
         for what, labels in (("without", missing), ("with", foreign))
         if labels
     ]

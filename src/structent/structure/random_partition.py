@@ -17,9 +17,11 @@ from structent._typing import FloatArray, IndexArray, IntArray, Label
 from structent.errors import StructureError
 from structent.structure import files
 from structent.structure.drawing import draw
-from structent.structure.labels import as_label, class_indices, unknown_label
+from structent.structure.labels import as_label, class_indices, shown, unknown_label
 from structent.structure.partition import Partition
+from structent.structure.similarity import similarity_of_blocks
 from structent.structure.targets import LabelSets, label_sets_of
+from structent.structure.tree import networkx_of, newick_of
 
 if TYPE_CHECKING:
     from structent.structure.composed import ProductPartitions
@@ -192,6 +194,24 @@ class RandomPartition:
             return float(len({self.level_of[t] for t in np.flatnonzero(separates)}))
         return float(self.weights[separates].sum())
 
+    def similarity(self) -> FloatArray:
+        r"""Return how similar the classes are: the probability that Z puts two into one block.
+
+        .. math:: K_{ij} = \sum_t w_t \, 1[B_t(i) = B_t(j)]
+
+        The matrix, (classes, classes), is positive semi-definite and has ones on its diagonal. As
+        the covariance of the parameters of the classes it is the prior of
+        :class:`~structent.estimators.StructuredLogisticRegression`.
+
+        Examples
+        --------
+        >>> from structent import hierarchy
+        >>> plants = hierarchy({"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)})
+        >>> plants.similarity().tolist()
+        [[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]
+        """
+        return similarity_of_blocks(self.block_of, self.weights)
+
     # Others made from it
 
     def reweight(self, weights: ArrayLike) -> RandomPartition:
@@ -316,6 +336,8 @@ class RandomPartition:
 
     def to_json(self) -> str:
         """Return the structure as JSON text with a format version."""
+        for partition in self.partitions:
+            files.check_names(partition.given_names or ())
         partitions = [
             {"block_of": partition.block_of.tolist(), "names": partition.given_names}
             for partition in self.partitions
@@ -332,17 +354,50 @@ class RandomPartition:
     def from_json(cls, text: str) -> RandomPartition:
         """Return the structure that :meth:`to_json` wrote."""
         content = files.from_json(text, cls.KIND)
-        classes = [files.label_from_json(label) for label in files.list_field(content, "classes")]
+        classes = files.classes_field(content, "classes")
         partitions = [
             Partition(
                 classes,
-                files.list_field(partition, "block_of"),
-                names=files.field(partition, "names"),
+                files.integers_field(partition, "block_of"),
+                names=files.names_field(partition, "names"),
             )
             for partition in files.list_field(content, "partitions")
         ]
         weights, levels = (files.list_field(content, name) for name in ("weights", "levels"))
         return cls(partitions, weights, levels=levels)
+
+    def to_newick(self) -> str:
+        """Return a hierarchy as text in the Newick format, which programs for trees read.
+
+        It holds classes and the names of their groups; :meth:`save` keeps levels and weights, too.
+        A group is left out where it is one class of the same name. The inverse is
+        :func:`~structent.structure.hierarchy_from_newick`.
+
+        Examples
+        --------
+        >>> from structent import hierarchy
+        >>> plants = hierarchy({"oak": ("tree",), "red maple": ("tree",), "rose": ("flower",)})
+        >>> plants.to_newick()
+        "((oak,'red maple')tree,(rose)flower);"
+        """
+        return newick_of(self)
+
+    def to_networkx(self) -> Any:
+        """Return a hierarchy as a directed networkx tree, with edges from parent to child.
+
+        The root is the node ``"root"``, the leaves are the classes, and the nodes between are the
+        names of the groups, with the attribute ``level``. A name that another node has as well is
+        written with its level, ``"kind:tree"``. ``hierarchy(tree)`` is the inverse.
+
+        Examples
+        --------
+        >>> from structent import hierarchy
+        >>> plants = hierarchy({"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)})
+        >>> tree = plants.to_networkx()
+        >>> list(tree["root"]), list(tree["tree"])
+        (['tree', 'flower'], ['oak', 'maple'])
+        """
+        return networkx_of(self)
 
     save = files.save_structure
 
@@ -456,12 +511,14 @@ def _checked_levels(levels: Sequence[str], partitions: tuple[Partition, ...]) ->
     named = not isinstance(levels, str) and all(isinstance(level, str) for level in levels)
     if not named or len(levels) != len(partitions):
         raise StructureError(
-            f"levels must be one name for each of the {len(partitions)} partitions, got {levels!r}"
+            f"levels must be one name for each of the {len(partitions)} partitions, got "
+            f"{shown(levels)}"
         )
-    for level in dict.fromkeys(levels):
-        _check_names_within_level(
-            level, [p for p, of in zip(partitions, levels, strict=True) if of == level]
-        )
+    members: dict[str, list[Partition]] = {}
+    for level, partition in zip(levels, partitions, strict=True):
+        members.setdefault(level, []).append(partition)
+    for level, of_level in members.items():
+        _check_names_within_level(level, of_level)
     return tuple(map(str, levels))
 
 
@@ -474,6 +531,7 @@ def _check_names_within_level(level: str, partitions: list[Partition]) -> None:
         for name, block in zip(partition.names, partition.blocks, strict=True):
             if meaning.setdefault(name, block) != block:
                 raise StructureError(
-                    f"block names must be unique within a level, got {name!r} for two different "
-                    f"blocks of level {level!r}; give the partitions levels of their own"
+                    f"block names must be unique within a level, got {shown(name)} for two "
+                    f"different blocks of level {shown(level)}; give the partitions levels of "
+                    "their own"
                 )

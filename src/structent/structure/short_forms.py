@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import PurePath
@@ -9,10 +10,12 @@ from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike
 
-from structent._checks import checked_fraction
+from structent._checks import checked_fraction, checked_integer
 from structent._typing import Label
 from structent.errors import StructentError, StructureError
+from structent.structure.catalog import california_counties, cifar100, months, us_states
 from structent.structure.circular import circular
+from structent.structure.graph import LabelGraph
 from structent.structure.labels import (
     WHOLE_NUMBER,
     as_classes,
@@ -23,22 +26,26 @@ from structent.structure.labels import (
 )
 from structent.structure.ordinal import ordinal
 from structent.structure.random_partition import RandomPartition, trivial
+from structent.structure.samplers import SpanningTreePartitions, Structure
 
 Notes: TypeAlias = tuple[str, ...]  # sentences for the user, such as which months are missing
 
 
-def structure_of_labels(spec: str, labels: ArrayLike | Sequence[Any]) -> RandomPartition:
+def structure_of_labels(spec: str, labels: ArrayLike | Sequence[Any]) -> Structure:
     """Return the structure that a short form names, for the classes that these labels are.
 
     ================================ ==========================================================
     ``trivial``                      no structure: plain cross-entropy
     ``circular:width=3,weight=0.3``  blocks of neighbours on a circle
     ``ordinal:weight=0.5``           cuts of an order
+    ``months``, ``cifar100``         the circle of the months; the paper's hierarchy
+    ``us-states:blocks=10``          neighbours: random connected blocks of states; likewise
+                                     ``california-counties``
     ================================ ==========================================================
 
     ``weight`` is the weight of the singletons. Numbers, months and weekdays have an order; for
     other labels it must be given: ``ordinal:order=S|M|L|XL``. A given order may name classes that
-    no label is, so that a month without rows keeps its place.
+    no label is, so that a month without rows keeps its place, as it does under ``months``.
 
     Parameters
     ----------
@@ -54,17 +61,22 @@ def structure_of_labels(spec: str, labels: ArrayLike | Sequence[Any]) -> RandomP
     >>> structure_of_labels("ordinal:order=S|M|L", ["L", "M", "S"]).classes
     ('S', 'M', 'L')
     """
-    kind, _, rest = spec.partition(":")
-    if kind not in SHORT_FORMS:
-        raise _no_short_form_of_labels(spec, kind)
-    classes = sorted_classes(as_classes(dict.fromkeys(plain_values(labels))))
-    return structure_from_options(Options(kind, rest), classes)[0]
+    options = Options.of(spec)
+    if options.kind not in (*SHORT_FORMS, *CATALOG):
+        raise _no_short_form_of_labels(spec, options.kind)
+    values = dict.fromkeys(plain_values(labels))
+    # Without labels, what the catalog names is built as it is there.
+    classes = sorted_classes(as_classes(values)) if values or options.kind in SHORT_FORMS else ()
+    return structure_from_options(options, classes)[0]
 
 
-def structure_from_options(
-    options: Options, classes: tuple[Label, ...]
-) -> tuple[RandomPartition, Notes]:
-    """Return the structure of these classes that a short form names, and what to know of it."""
+def structure_from_options(options: Options, classes: tuple[Label, ...]) -> tuple[Structure, Notes]:
+    """Return the structure of these classes that a short form names, and what to know of it.
+
+    The catalog needs no classes; it takes the spelling of the months from them.
+    """
+    if options.kind in CATALOG:
+        return CATALOG[options.kind](options, classes), ()
     structure, notes = SHORT_FORMS[options.kind](options, classes)
     return with_given_weight(structure, options), notes
 
@@ -94,6 +106,19 @@ class Options:
     >>> Options("hierarchy", "columns=genus,family,weight=0.5").text("columns")
     'genus,family'
     """
+
+    @classmethod
+    def of(cls, spec: str) -> Options:
+        """Return the options of a short form, whose kind stands before the colon.
+
+        Examples
+        --------
+        >>> Options.of("us_states:blocks=5").kind
+        'us-states'
+        """
+        kind, _, rest = spec.partition(":")
+        in_catalog = kind.strip().lower().replace("_", "-")
+        return cls(in_catalog if in_catalog in CATALOG else kind, rest)
 
     def __init__(self, kind: str, text: str) -> None:
         self.kind = kind
@@ -183,13 +208,13 @@ def natural_order(labels: Sequence[Label], *, kind: str) -> tuple[tuple[Label, .
         places = [_place(label, names) for label in labels]
         if None not in places and len(set(places)) == len(labels):
             ordered = _by_key(labels, [place for place in places if place is not None])
-            return ordered, _incomplete(len(labels), names, what, kind)
+            return ordered, _incomplete(labels, names, what, kind)
     numbers = [_number(label) for label in labels]
     if None not in numbers:
         return _by_key(labels, [number for number in numbers if number is not None]), ()
     raise StructentError(
         f"the labels of {kind} must be numbers, months or weekdays to have an order, got "
-        f"{_shown(labels)}; give the order as in {kind}:order=S|M|L|XL"
+        f"{_shown(labels)}; write {_with_order(kind, labels)} with all labels in their order"
     )
 
 
@@ -231,6 +256,48 @@ SHORT_FORMS: dict[str, Callable[[Options, tuple[Label, ...]], tuple[RandomPartit
 }
 
 
+def _months(options: Options, classes: tuple[Label, ...]) -> Structure:
+    """Return the circle of all months, in the spelling of the labels if these are names."""
+    options.check_names("width", "weight")
+    width = options.integer("width", 3)
+    names = _in_spelling(_MONTHS, classes)
+    structure = months(width) if names is None else circular(names, width)
+    return with_given_weight(structure, options)
+
+
+def _cifar100(options: Options, _classes: tuple[Label, ...]) -> Structure:
+    options.check_names("weight")
+    return with_given_weight(cifar100(), options)
+
+
+def _us_states(options: Options, _classes: tuple[Label, ...]) -> Structure:
+    return regions(us_states(), options)
+
+
+def _california_counties(options: Options, _classes: tuple[Label, ...]) -> Structure:
+    return regions(california_counties(), options)
+
+
+# Well-known classes, by their names on the command line.
+CATALOG: dict[str, Callable[[Options, tuple[Label, ...]], Structure]] = {
+    "months": _months,
+    "cifar100": _cifar100,
+    "us-states": _us_states,
+    "california-counties": _california_counties,
+}
+
+
+def regions(graph: LabelGraph, options: Options) -> SpanningTreePartitions:
+    """Return random connected blocks of a graph, as many as the options say: ten if they do not."""
+    options.check_names("", "blocks", "weight")
+    n_blocks, weight = options.integer("blocks", 10), options.weight()
+    checked_integer(
+        n_blocks, f"blocks of {options.kind}", at_least=1, at_most=graph.n_classes,
+        reason=", the number of classes",
+    )  # fmt: skip
+    return SpanningTreePartitions(graph, n_blocks, 0.5 if weight is None else weight)
+
+
 def _ordered(options: Options, classes: tuple[Label, ...]) -> tuple[tuple[Label, ...], Notes]:
     order = options.text("order")
     if order is not None:
@@ -246,7 +313,8 @@ _INSTEAD = {
 
 
 def _no_short_form_of_labels(spec: str, kind: str) -> StructureError:
-    near = get_close_matches(kind, SHORT_FORMS, n=1)
+    known = (*SHORT_FORMS, *CATALOG)
+    near = get_close_matches(kind, known, n=1)
     if kind in _INSTEAD:
         advice = _INSTEAD[kind]
     elif near:
@@ -259,8 +327,8 @@ def _no_short_form_of_labels(spec: str, kind: str) -> StructureError:
     else:
         advice = "pass a structure, such as hierarchy(paths)"
     return StructureError(
-        f"a structure that is text must be one of {', '.join(SHORT_FORMS)}, which are built from "
-        f"the labels alone, got {spec!r}; {advice}"
+        f"a structure that is text must be one of {', '.join(known)}, which need "
+        f"nothing but labels, got {spec!r}; {advice}"
     )
 
 
@@ -268,6 +336,7 @@ _MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
+_MOST_IN_ORDER = 20
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
@@ -294,14 +363,44 @@ def _by_key(labels: Sequence[Label], keys: Sequence[int]) -> tuple[Label, ...]:
     )
 
 
-def _incomplete(n_labels: int, names: tuple[str, ...], what: str, kind: str) -> tuple[str, ...]:
-    if n_labels == len(names):
+def _incomplete(
+    labels: Sequence[Label], names: tuple[str, ...], what: str, kind: str
+) -> tuple[str, ...]:
+    if len(labels) == len(names):
         return ()
+    spec = _with_order(kind, _in_spelling(names, labels) or names)
     note = (
-        f"the data has {n_labels} of the {len(names)} {what}, and those next to a gap are "
-        f"neighbours; {kind}:order=... with all of them keeps their places"
+        f"the data has {len(labels)} of the {len(names)} {what}, and those next to a gap are "
+        f"neighbours; {spec} keeps all places"
     )
     return (note,)
+
+
+def _in_spelling(names: tuple[str, ...], labels: Sequence[Label]) -> tuple[str, ...] | None:
+    """Return names as labels spell them, None if the labels are no such names.
+
+    Examples
+    --------
+    >>> _in_spelling(_WEEKDAYS, ["Tues", "Mon"])
+    ('Mon', 'Tues', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun')
+    """
+    places = {_place(label, names): str(label) for label in labels}
+    if not places or None in places or len(places) < len(labels):
+        return None
+    example = str(labels[0])
+    n_letters = None if max(map(len, places.values())) > 5 else 3
+    spelled = [name[:n_letters] for name in names]
+    if example.isupper():
+        spelled = [name.upper() for name in spelled]
+    elif example[:1].isupper():
+        spelled = [name.title() for name in spelled]
+    return tuple(places.get(place, name) for place, name in enumerate(spelled))
+
+
+def _with_order(kind: str, labels: Sequence[Label]) -> str:
+    """Return a short form with an order, to be pasted into a shell; of many labels the first."""
+    names = [*map(str, labels[:_MOST_IN_ORDER]), *(["..."] if len(labels) > _MOST_IN_ORDER else [])]
+    return shlex.quote(f"{kind}:order={'|'.join(names)}")
 
 
 def _shown(labels: Sequence[Label]) -> str:

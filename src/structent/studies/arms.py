@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -102,8 +102,11 @@ class Contest:
         return cls(estimator, structure, train, validation, test)
 
     def without_structure(self) -> Any:
-        """Return the model without structure."""
-        return self._fitted(self.structure, 1.0)
+        """Return the model without structure, neither in the loss nor in the leaves."""
+        estimator = clone(self.estimator)
+        if "leaf_smoothing" in estimator.get_params():
+            estimator.set_params(leaf_smoothing=None)
+        return replace(self, estimator=estimator)._fitted(self.structure, 1.0)
 
     def best_of(self, plain: Any, structure: Structure, singleton_weights: Sequence[float]) -> Any:
         """Return the model with the best validation log loss, that without structure among them."""

@@ -129,6 +129,7 @@ class Comparison:
         target: str = "label",
         group: str | None = None,
         notes: Sequence[str] = (),
+        cautions: Sequence[str] = (),
         model_file: str | os.PathLike[str] | None = None,
     ) -> None:
         """Write the report: one HTML file that needs nothing else, all or not at all.
@@ -142,14 +143,17 @@ class Comparison:
             together, if there is one.
         notes
             What was done to the table before, one sentence each.
+        cautions
+            What belongs beside the verdict, such as columns that were left out, one line each.
         model_file
             Where the better model was saved, if it was: the report then says how to use it.
         """
         from structent.report import comparison_page, write_page  # noqa: PLC0415  it needs this file
 
         page = comparison_page(
-            self, data=data, target=target, group=group, notes=notes, model_file=model_file
-        )
+            self, data=data, target=target, group=group, notes=notes, cautions=cautions,
+            model_file=model_file,
+        )  # fmt: skip
         write_page(path, page)
 
 

@@ -24,7 +24,7 @@ from structent.estimators.classes import (
     given_structure,
 )
 from structent.estimators.columns import rows_at
-from structent.estimators.folds import dealt_folds, grouped_folds
+from structent.estimators.folds import checked_groups, dealt_folds, grouped_folds
 from structent.estimators.linear import StructuredLogisticRegression
 from structent.structure.labels import as_classes, class_indices
 from structent.structure.samplers import Structure, checked_structure
@@ -140,7 +140,7 @@ def checked_rows(
         _features(X, estimator),
         labels,
         coded,
-        _checked_groups(groups, len(labels)),
+        checked_groups(groups, len(labels)),
         allow_blocks,
         takes_codes,
     )
@@ -159,17 +159,6 @@ def _features(X: Any, estimator: Any) -> Any:
     if type(estimator) is StructuredBoostingClassifier:
         return coded_table(X)
     return X.tocsr() if hasattr(X, "tocsr") else X  # not every sparse format can be indexed
-
-
-def _checked_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:
-    if groups is None:
-        return None
-    checked = np.asarray(groups)
-    if checked.shape != (n_rows,):
-        raise StructentError(
-            f"groups must have one entry for each of the {n_rows} rows, got shape {checked.shape}"
-        )
-    return checked
 
 
 def asked_structure(structure: Any, y: Any, *, allow_blocks: bool = False) -> Structure:
@@ -217,6 +206,11 @@ def structure_parameter(estimator: Any) -> str:
 def weights_parameter(estimator: Any) -> str:
     """Return the name of the parameter ``weights`` beside the structure."""
     return structure_parameter(estimator).removesuffix("structure") + "weights"
+
+
+def prior_parameter(estimator: Any) -> str:
+    """Return the name of the parameter ``prior`` beside the structure, of a linear model."""
+    return structure_parameter(estimator).removesuffix("structure") + "prior"
 
 
 def with_structure(estimator: Any, structure: Structure) -> Any:

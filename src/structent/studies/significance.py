@@ -175,11 +175,15 @@ class StructureTest:
             notes.append(self._way_out())
         return tuple(notes)
 
-    def to_dict(self, *, gains: Sequence[PartitionGain] = ()) -> dict[str, Any]:
+    def to_dict(
+        self, *, notes: Sequence[str] = (), gains: Sequence[PartitionGain] = ()
+    ) -> dict[str, Any]:
         """Return what was found as plain data, ready for JSON.
 
         Parameters
         ----------
+        notes
+            What was done to the table before, one sentence each.
         gains
             What each partition adds, if :func:`~structent.studies.partition_gains` was asked.
         """
@@ -187,7 +191,7 @@ class StructureTest:
         return {
             "finding": self.finding,
             "sentence": self.sentence,
-            "notes": list(self.notes),
+            "notes": [*notes, *self.notes],
             "p_value": self.p_value,
             "level": self.level,
             "scrambled_copies": self.p.n_drawn,
@@ -213,6 +217,7 @@ class StructureTest:
         data: str = "table",
         target: str = "label",
         notes: Sequence[str] = (),
+        cautions: Sequence[str] = (),
         gains: Sequence[PartitionGain] = (),
     ) -> None:
         """Write the report: one HTML file that needs nothing else, all or not at all.
@@ -225,12 +230,16 @@ class StructureTest:
             What the report calls the table and its label column.
         notes
             What was done to the table before, one sentence each.
+        cautions
+            What belongs beside the verdict, such as columns that were left out, one line each.
         gains
             What each partition adds, if :func:`~structent.studies.partition_gains` was asked.
         """
         from structent.report import structure_test_page, write_page  # noqa: PLC0415  it needs this
 
-        page = structure_test_page(self, data=data, target=target, notes=notes, gains=gains)
+        page = structure_test_page(
+            self, data=data, target=target, notes=notes, cautions=cautions, gains=gains
+        )
         write_page(path, page)
 
     def _way_out(self) -> str:

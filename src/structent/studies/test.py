@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
+from numbers import Real
 from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeAlias
@@ -32,6 +33,7 @@ from structent.studies.fitting import (
     checked_folds,
     checked_rows,
     drawn_seed,
+    prior_parameter,
     seeded,
     structure_parameter,
     weights_parameter,
@@ -416,9 +418,15 @@ class _CrossValidated:
 
     def _parameters(self, structure: Any) -> dict[str, Any]:
         parameters = {structure_parameter(self.estimator): structure}
-        weights = weights_parameter(self.estimator)
-        if weights in self.estimator.get_params() and _is_trivial(structure):
-            parameters[weights] = None  # a weight of the singletons has nothing to be set against
+        if not _is_trivial(structure):
+            return parameters
+        # There a weight of the singletons has nothing to be set against.
+        given = self.estimator.get_params()
+        weights, prior = weights_parameter(self.estimator), prior_parameter(self.estimator)
+        if weights in given:
+            parameters[weights] = None
+        if isinstance(given.get(prior), Real):
+            parameters[prior] = 1.0
         return parameters
 
     def _held_out_loss(self, model: Any, structure: Any, fold_of: IndexArray, fold: int) -> float:
@@ -449,13 +457,14 @@ def _checked_losses(fit_and_score: FitAndScore, structure: Any, n_folds: int) ->
 
 
 def _check_parameters(estimator: Any) -> None:
-    name = weights_parameter(estimator)
-    weights = estimator.get_params().get(name)
-    if weights is not None and not isinstance(weights, str) and np.ndim(weights) > 0:
-        raise StructentError(
-            "weights of the estimator must be None, 'auto' or one number, got one per partition; "
-            "give them to the structure: structure.reweight(weights)"
-        )
+    names = weights_parameter(estimator), prior_parameter(estimator)
+    for name, allowed in zip(names, ("None, 'auto'", "'auto'"), strict=True):
+        given = estimator.get_params().get(name)
+        if given is not None and np.ndim(given) > 0:
+            raise StructentError(
+                f"{name.rpartition('__')[2]} of the estimator must be {allowed} or one number, got "
+                "one per partition; give them to the structure: structure.reweight(weights)"
+            )
 
 
 def _is_trivial(structure: Any) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structent._compiled import kernel
+from structent._files import json_line
 from structent._threads import in_parts
 from structent._typing import IndexArray
 from structent.errors import StructentError
@@ -23,6 +24,7 @@ _LEAST_BINS, _ROWS_FOR_A_BIN = 64, 16  # where nobody says how many
 MOST_BINS = 255  # a bin is a byte, and the missing values need one
 _ROWS_FOR_QUANTILES = 200_000  # more rows would not move a quantile by a bin
 _LARGEST = np.finfo(np.float32).max
+_LONGEST_HEADER, _HEADER_OF_COLUMN = 100, 30  # bytes, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,15 +96,16 @@ class Bins:
         return b"".join([json.dumps(header).encode(), b"\n", *(a.tobytes() for a in arrays)])
 
     @classmethod
-    def from_bytes(cls, content: bytes) -> Bins:
-        """Return the bins that :meth:`to_bytes` wrote, if they are bins."""
-        line, _, rest = content.partition(b"\n")
+    def from_bytes(cls, content: bytes, n_columns: int) -> Bins:
+        """Return the bins that :meth:`to_bytes` wrote, if they are bins of so many columns."""
         try:
-            header = json.loads(line)
+            header, rest = json_line(content, _LONGEST_HEADER + _HEADER_OF_COLUMN * n_columns)
             sizes, n_categories = ([int(n) for n in header[name]] for name in ("edges", "bins"))
-        except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
+        except (ValueError, TypeError, KeyError, OverflowError):
             raise _damaged("their header is no JSON object of lists") from None
-        if len(sizes) != len(n_categories) or not sizes or min(*sizes, *n_categories) < 0:
+        if not len(sizes) == len(n_categories) == n_columns:
+            raise _damaged(f"they are of {len(sizes)} columns, but the model has {n_columns}")
+        if min(*sizes, *n_categories) < 0:
             raise _damaged("their columns cannot be counted")
         if max(sizes) >= MOST_BINS or 4 * sum(sizes) + sum(n_categories) != len(rest):
             raise _damaged("they are not as many as they say")

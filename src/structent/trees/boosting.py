@@ -20,6 +20,7 @@ from structent.kernels.layout import Layout
 from structent.trees import sketch
 from structent.trees.forest import Forest
 from structent.trees.growing import BinnedTable, Limits, Nodes, Room, RowArray, grow_tree
+from structent.trees.smoothing import Relatives
 from structent.trees.vectors import add_numbers
 
 DIGEST_OF_VECTORS = "0800ad8697873364"  # Numba's cache does not see edits there
@@ -28,7 +29,7 @@ Margins: TypeAlias = NDArray[np.float32]
 
 _BLOCK = 2048  # rows that are summed by themselves, whatever the number of threads
 _WORTH_A_THREAD = 50_000  # numbers
-_RACE_ROUNDS, _RACE_RATE, _RACE_PATIENCE = 40, 0.3, 6
+_RACE_ROUNDS, _SMOOTHING_RACE_ROUNDS, _RACE_RATE, _RACE_PATIENCE = 40, 80, 0.3, 6
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -73,6 +74,8 @@ class Boosting:
         What stands for the second derivative: "gradient", "bound" or "fisher".
     split_search
         What splits are searched on: "full", "structured" or "sketch".
+    leaf_smoothing
+        The share of a class's sums in a leaf that goes to its relatives, from 0 to below 1.
     early_stopping_rounds
         Boosting ends after so many rounds without a better validation loss; None for never.
     seed
@@ -88,12 +91,13 @@ class Boosting:
     colsample: float = 1.0
     curvature: str = "gradient"
     split_search: str = "full"
+    leaf_smoothing: float = 0.0
     early_stopping_rounds: int | None = None
     seed: int = 0
     n_threads: int = 1
 
 
-def boost(
+def boost(  # noqa: PLR0913  what may change with every round, one by one
     rows: Examples,
     start: FloatArray,
     loss_of_round: Callable[[int], Loss],
@@ -102,6 +106,7 @@ def boost(
     validation: Examples | None = None,
     plain: Loss | None = None,
     blocks_of_round: Callable[[int], IntArray | None] = lambda _: None,
+    relatives_of_round: Callable[[int], Relatives | None] = lambda _: None,
     on_round: Callable[[int, float | None], None] = lambda _round, _loss: None,
 ) -> Boosted:
     """Return the trees of all rounds, up to the best one where that is looked for.
@@ -121,6 +126,8 @@ def boost(
     blocks_of_round
         Gives the block of each class in the partition that the splits of a round are searched on,
         for the structured search.
+    relatives_of_round
+        Gives the relatives of each class in a round, for smoothed leaves.
     on_round
         Called after every round with its number and its validation loss.
     """
@@ -128,15 +135,17 @@ def boost(
     judge = None if validation is None or plain is None else _Judge(validation, start, plain, how)
     while under_way.n_trees < how.n_rounds:
         number = under_way.n_trees
-        tree = under_way.add_tree(loss_of_round(number), blocks_of_round(number))
+        relatives = relatives_of_round(number) if how.leaf_smoothing > 0 else None
+        tree = under_way.add_tree(loss_of_round(number), blocks_of_round(number), relatives)
         loss = None if judge is None else judge.loss_with(tree)
         on_round(number, loss)
         if judge is not None and judge.has_turned(how.early_stopping_rounds):
             break
     if judge is None:
-        return Boosted(Forest.joined(under_way.trees), ())
+        return Boosted(Forest.joined(under_way.trees), (), np.empty(0))
     n_kept = under_way.n_trees if how.early_stopping_rounds is None else judge.best_round + 1
-    return Boosted(Forest.joined(under_way.trees[:n_kept]), tuple(judge.losses))
+    forest = Forest.joined(under_way.trees[:n_kept])
+    return Boosted(forest, tuple(judge.losses), judge.shares_of_rows)
 
 
 def best_depth(depths: Sequence[int], boosted: Callable[[Boosting], Boosted], how: Boosting) -> int:
@@ -154,25 +163,71 @@ def best_depth(depths: Sequence[int], boosted: Callable[[Boosting], Boosted], ho
     how
         How to boost.
     """
-    hasty = replace(
+    hasty = _hasty(how, _RACE_ROUNDS)
+    ways = [replace(hasty, limits=replace(how.limits, max_depth=depth)) for depth in depths]
+    return depths[int(np.argmin([min(boosted(way).losses) for way in ways]))]
+
+
+def best_smoothing(
+    smoothings: Sequence[float],
+    boosted: Sequence[Callable[[Boosting], Boosted]],
+    how: Boosting,
+) -> float:
+    """Return the smoothing with the least validation loss after a race, if it is clearly the least.
+
+    It must be below the loss of the first candidate, no smoothing, by more than one standard error
+    of the mean difference of the rows. Else few validation rows would often choose some smoothing
+    by chance, even where no two classes are alike. The race is longer than that of the depths,
+    because smoothed leaves take more rounds.
+
+    Parameters
+    ----------
+    smoothings
+        The candidates, ascending from 0.
+    boosted
+        Each boosts on training rows, with validation rows of its own. Every row counts alike.
+    how
+        How to boost.
+    """
+    hasty = _hasty(how, _SMOOTHING_RACE_ROUNDS)
+    of_rows = []
+    for smoothing in smoothings:
+        raced = [boost_some(replace(hasty, leaf_smoothing=smoothing)) for boost_some in boosted]
+        shares = [len(each.shares_of_rows) * each.shares_of_rows for each in raced]
+        of_rows.append(np.concatenate(shares))
+    best = int(np.argmin([losses.sum() for losses in of_rows]))
+    gained = of_rows[0] - of_rows[best]
+    n_rows = len(gained)
+    standard_error = np.sqrt(n_rows) * gained.std(ddof=1) if n_rows > 1 else np.inf
+    return smoothings[best] if gained.sum() > standard_error else smoothings[0]
+
+
+def _hasty(how: Boosting, n_rounds: int) -> Boosting:
+    """Return how to boost in a race."""
+    return replace(
         how,
-        n_rounds=min(how.n_rounds, _RACE_ROUNDS),
+        n_rounds=min(how.n_rounds, n_rounds),
         learning_rate=max(how.learning_rate, _RACE_RATE),
         early_stopping_rounds=_RACE_PATIENCE,
     )
-    least, best = np.inf, depths[0]
-    for depth in depths:
-        loss = min(boosted(replace(hasty, limits=replace(how.limits, max_depth=depth))).losses)
-        if loss < least:
-            least, best = loss, depth
-    return best
 
 
 class Boosted(NamedTuple):
-    """The trees, and the validation loss after every round that was done."""
+    """What boosting gives.
+
+    Attributes
+    ----------
+    forest
+        The trees.
+    losses
+        The validation loss after every round that was done.
+    shares_of_rows
+        What each validation row adds to the least of these losses; none without such rows.
+    """
 
     forest: Forest
     losses: tuple[float, ...]
+    shares_of_rows: FloatArray
 
 
 class Booster:
@@ -201,7 +256,9 @@ class Booster:
         """How many trees there are."""
         return len(self.trees)
 
-    def add_tree(self, loss: Loss, blocks: IntArray | None = None) -> Forest:
+    def add_tree(
+        self, loss: Loss, blocks: IntArray | None = None, relatives: Relatives | None = None
+    ) -> Forest:
         """Grow the next tree, and add its values to the logits of all rows."""
         how = self._how
         rng = np.random.default_rng((how.seed, self.n_trees))
@@ -222,7 +279,8 @@ class Booster:
             gain = np.ldexp(nodes.gain.astype(np.float64), -self._exponent)
         nodes.gain[:] = np.minimum(gain, _LARGEST)
         leaves = np.flatnonzero(nodes.left == 0)
-        tree = Forest.of_tree(nodes, leaves, self._leaf_values(nodes, leaves, seen), columns)
+        values = self._leaf_values(nodes, leaves, seen, relatives)
+        tree = Forest.of_tree(nodes, leaves, values, columns)
         if len(others):
             margins = self._margins[others]
             tree.add_to(margins, self._rows.table.bins[others], how.n_threads)
@@ -249,7 +307,9 @@ class Booster:
         write(self._statistics, self._how.n_threads)
         return is_signed
 
-    def _leaf_values(self, nodes: Nodes, leaves: IndexArray, seen: RowArray) -> NDArray[np.float32]:
+    def _leaf_values(
+        self, nodes: Nodes, leaves: IndexArray, seen: RowArray, relatives: Relatives | None
+    ) -> NDArray[np.float32]:
         """Return the values of each leaf, (leaves, classes), and add them to its rows."""
         how, (n_rows, n_classes) = self._how, self._margins.shape
         n_threads = max(1, min(how.n_threads, n_rows * n_classes // _WORTH_A_THREAD))
@@ -260,7 +320,10 @@ class Booster:
         in_parts(
             _sum_gradients, n_blocks, n_threads, self._leaf_of, self._gradient, self._hessian, sums
         )
-        gradient, curvature = sums.sum(axis=0, dtype=np.float64).transpose(1, 0, 2)
+        of_leaves = sums.sum(axis=0, dtype=np.float64)  # (leaves, 2, classes)
+        if relatives is not None:
+            of_leaves = relatives.smoothed(of_leaves, how.leaf_smoothing)
+        gradient, curvature = of_leaves.transpose(1, 0, 2)
         curvature += self._limits.reg_lambda
         # Rows without weight have neither gradient nor curvature.
         steps = np.divide(-gradient, curvature, out=np.zeros_like(gradient), where=curvature > 0)
@@ -283,6 +346,7 @@ class _Judge:
         self._shares = weights / weights.sum()
         self._margins = _margins(start, len(rows.labels))
         self.losses: list[float] = []
+        self.shares_of_rows: FloatArray = np.empty(0)
         self.best_round = 0
 
     def loss_with(self, tree: Forest) -> float:
@@ -293,8 +357,10 @@ class _Judge:
             n_threads=self._n_threads, coarse=self._loss.sets,
         )  # fmt: skip
         self.losses.append(float(losses.rows @ self._shares))
-        if self.losses[-1] < self.losses[self.best_round]:
+        is_first = len(self.losses) == 1
+        if is_first or self.losses[-1] < self.losses[self.best_round]:
             self.best_round = len(self.losses) - 1
+            self.shares_of_rows = losses.rows * self._shares
         return self.losses[-1]
 
     def has_turned(self, patience: int | None) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structent._compiled import inlined, kernel
+from structent._files import json_line
 from structent._threads import in_parts
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
@@ -30,6 +31,8 @@ _DTYPES = {
     "values": "<f4",
 }  # fmt: skip
 _TABLES = ("goes_left", "values")  # arrays of two axes
+_LONGEST_HEADER = 1000  # bytes
+DEEPEST_TREE = 30  # max_depth of the estimator is at most this
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,11 +146,10 @@ class Forest:
 
 
 def _arrays(content: bytes) -> dict[str, NDArray[Any]]:
-    line, _, rest = content.partition(b"\n")
     try:
-        shapes = json.loads(line)
+        shapes, rest = json_line(content, _LONGEST_HEADER)
         sizes = {name: [int(length) for length in shapes[name]] for name in _DTYPES}
-    except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
+    except (ValueError, TypeError, KeyError, OverflowError):
         raise damaged("its header is no JSON object of shapes") from None
     arrays, at = {}, 0
     for name, kind in _DTYPES.items():
@@ -199,6 +201,34 @@ def _check_indices(forest: Forest, n_columns: int) -> None:
         raise damaged("a node's children are not behind it in its tree")
     if not (np.isfinite(forest.values).all() and np.isfinite(forest.gain).all()):
         raise damaged("a number in it is not finite")
+
+
+def check_children(splits: IndexArray, left: IndexArray, right: IndexArray, n_nodes: int) -> None:
+    """Refuse the tree of another library whose nodes are no tree, or one that is too deep.
+
+    Parameters
+    ----------
+    splits
+        The nodes that have children, the root, 0, among them if there is another node, (splits,).
+    left, right
+        Their children, (splits,).
+    n_nodes
+        How many nodes there are.
+    """
+    children = np.concatenate([left, right])
+    are_behind = bool((left > splits).all() and (right > splits).all())
+    is_each_once = n_nodes > 0 and np.array_equal(np.sort(children), np.arange(1, n_nodes))
+    if not (are_behind and is_each_once):
+        raise damaged("its nodes do not form a tree")
+    child_of = np.zeros((2, n_nodes), np.int64)
+    child_of[:, splits] = left, right
+    at = np.zeros(1, np.int64)
+    for _ in range(DEEPEST_TREE + 1):
+        at = child_of[:, at].ravel()
+        at = at[at > 0]
+        if not at.size:
+            return
+    raise damaged(f"a tree is deeper than {DEEPEST_TREE}")
 
 
 def damaged(why: str) -> StructentError:

@@ -1,4 +1,4 @@
-"""The tests of the Keras adapter once more, on JAX: Keras has one backend per process."""
+"""The tests of the Keras adapters once more, on JAX: Keras has one backend per process."""
 
 import os
 import subprocess
@@ -12,6 +12,7 @@ HERE = "tests/losses/keras"
 FILES = (
     f"{HERE}/test_agreement.py", f"{HERE}/test_coarse.py", f"{HERE}/test_scores.py",
     f"{HERE}/test_training.py", "src/structent/losses/keras",
+    "tests/layers/test_keras.py", "src/structent/layers/keras.py",
 )  # fmt: skip
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +17,21 @@ from structent.estimators.rows import TrainingRows
 from structent.estimators.training import OnRound, Settings, Trained, Training
 from structent.losses.boosters.lightgbm import lightgbm, structured_metric, structured_objective
 from structent.structure import trivial
+from structent.trees.forest import check_children, damaged
+
+_MOST_LEAVES = 2**17
+# Of a tree's fields: those with a number for each leaf, and for each split.
+_OF_LEAVES = ("leaf_value", "leaf_weight", "leaf_count")
+_OF_SPLITS = (
+    "split_feature", "split_gain", "threshold", "decision_type", "left_child", "right_child",
+    "internal_value", "internal_weight", "internal_count",
+)  # fmt: skip
+_COUNTS = ("leaf_count", "internal_count")  # whole numbers of rows
+_MOST_NUMBERS = 10**6  # of a field whose length depends on something else
+_MOST_FIELDS = 22  # LightGBM reads no more lines of a tree
+_NUMBER = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:e[-+]?[0-9]{1,3})?")
+_WHOLE = re.compile(r"-?[0-9]{1,10}")
+_PART = re.compile("[^ ]+")
 
 
 def train(training: Training) -> Trained:
@@ -48,12 +67,143 @@ def train(training: Training) -> Trained:
     return Trained(model, training.unraced)
 
 
-def from_bytes(content: bytes, start: FloatArray) -> LightGBMModel:
-    """Return the booster that ``to_bytes`` wrote."""
+def from_bytes(
+    content: bytes, start: FloatArray, n_categories: Sequence[int | None]
+) -> LightGBMModel:
+    """Return the booster that ``to_bytes`` wrote, if every index in it is in range."""
+    text = checked_text(content, len(start), len(n_categories))
     try:
-        return LightGBMModel(content.decode(), start)
-    except (UnicodeDecodeError, lightgbm.basic.LightGBMError) as error:
+        return LightGBMModel(text, start)
+    except lightgbm.basic.LightGBMError as error:
         raise StructentError(f"LightGBM cannot read the booster in the file: {error}") from None
+
+
+def checked_text(content: bytes, n_classes: int, n_features: int) -> str:
+    """Return a booster's text, written again from what was checked; LightGBM checks nothing.
+
+    The trees alone are taken over, number by number. Names, bounds of columns and parameters are
+    not needed to predict.
+    """
+    try:
+        # Not split into lines: Python knows more ends of lines than LightGBM does.
+        trees, end, _ = content.decode("ascii").partition("\nend of trees\n")
+        header, *bodies = trees.split("\nTree=")
+        if not end or not bodies or len(bodies) % n_classes:
+            raise ValueError(f"{len(bodies)} trees of {n_classes} classes")
+        _check_header(header, n_classes, n_features)
+        texts = [_checked_tree(body, number, n_features) for number, body in enumerate(bodies)]
+    except StructentError:
+        raise
+    except (KeyError, ValueError) as error:
+        raise damaged(f"LightGBM's booster is not what it should be ({error})") from None
+    lines = (
+        "tree", "version=v4", f"num_class={n_classes}", f"num_tree_per_iteration={n_classes}",
+        "label_index=0", f"max_feature_idx={n_features - 1}",
+        f"feature_names={' '.join(f'Column_{i}' for i in range(n_features))}",
+        f"feature_infos={' '.join(['none'] * n_features)}",
+        f"tree_sizes={' '.join(str(len(text)) for text in texts)}",
+    )  # fmt: skip
+    return "\n".join(lines) + "\n\n" + "".join(texts) + "end of trees\n\n"
+
+
+def _check_header(header: str, n_classes: int, n_features: int) -> None:
+    first, *others = header.rstrip("\n").split("\n")
+    fields = _fields(others)
+    wanted = {
+        "version": "v4", "num_class": str(n_classes), "num_tree_per_iteration": str(n_classes),
+        "label_index": "0", "max_feature_idx": str(n_features - 1),
+    }  # fmt: skip
+    if first != "tree" or set(fields) != {*wanted, "feature_names", "feature_infos", "tree_sizes"}:
+        raise ValueError("its header has other fields")
+    for name, value in wanted.items():
+        if fields[name] != value:
+            raise ValueError(f"{name} must be {value}, got {fields[name][:60]!r}")
+
+
+def _checked_tree(body: str, number: int, n_features: int) -> str:
+    """Return the text of a tree that cannot be walked out of its arrays, or for ever."""
+    first, *lines = body.rstrip("\n").split("\n")
+    fields = _fields(lines)
+    if first != str(number) or len(fields) > _MOST_FIELDS or fields["is_linear"] != "0":
+        raise ValueError(f"tree {number} is none")
+    missing = [name for name in (*_OF_LEAVES, *_OF_SPLITS, "shrinkage") if name not in fields]
+    if missing:  # LightGBM ends the process where it looks for one of them
+        raise ValueError(f"tree {number} has no {missing[0]}")
+    (n_leaves,), (n_cat,) = (_whole(fields[name], 1) for name in ("num_leaves", "num_cat"))
+    if not (1 <= n_leaves <= _MOST_LEAVES and 0 <= n_cat < n_leaves):
+        raise ValueError(f"{n_leaves} leaves and {n_cat} sets of categories")
+    counts = dict.fromkeys(_OF_LEAVES, n_leaves) | dict.fromkeys(_OF_SPLITS, n_leaves - 1)
+    for name, value in fields.items():
+        if value or n_leaves > 1 or name == "leaf_value":  # a single leaf has no more than that
+            _check_numbers(name, value, counts.get(name))
+    for name in _COUNTS:
+        _whole(fields[name], fields[name].count(" ") + 1 if fields[name] else 0)
+    left, right = (
+        # A leaf is written as -1 - leaf; here leaves are the nodes behind those with children.
+        np.array([n if n >= 0 else n_leaves - 2 - n for n in _whole(fields[side], n_leaves - 1)],
+                 dtype=np.int64)
+        for side in ("left_child", "right_child")
+    )  # fmt: skip
+    check_children(np.arange(n_leaves - 1), left, right, 2 * n_leaves - 1)
+    columns = _whole(fields["split_feature"], n_leaves - 1)
+    if columns and not 0 <= min(columns) <= max(columns) < n_features:
+        raise ValueError("split_feature")
+    _check_categories(fields, n_leaves - 1, n_cat)
+    lines = [f"{name}={value}" for name, value in fields.items()]
+    return "\n".join([f"Tree={number}", *lines]) + "\n\n\n"
+
+
+def _check_categories(fields: dict[str, str], n_splits: int, n_cat: int) -> None:
+    """Refuse sets of categories that reach beyond their array."""
+    kinds = _whole(fields["decision_type"], n_splits)
+    if any(not 0 <= kind <= 11 for kind in kinds):  # bits: a category, missing left, 0 to 2
+        raise ValueError("decision_type")
+    thresholds = fields["threshold"].split(" ")
+    of_sets = [text for text, kind in zip(thresholds, kinds, strict=False) if kind & 1]
+    if any(not 0 <= number < n_cat for text in of_sets for number in _whole(text, 1)):
+        raise ValueError("threshold")
+    if not n_cat:
+        return
+    bounds = _whole(fields["cat_boundaries"], n_cat + 1)
+    if bounds[0] != 0 or any(low >= high for low, high in pairwise(bounds)):
+        raise ValueError("cat_boundaries")
+    words = _whole(fields["cat_threshold"], bounds[-1])
+    if any(not 0 <= word < 2**32 for word in words):
+        raise ValueError("cat_threshold")
+
+
+def _fields(lines: Sequence[str]) -> dict[str, str]:
+    fields = dict(line.split("=") for line in lines)  # a ValueError unless there is one of them
+    if len(fields) < len(lines):
+        raise ValueError("a field is there twice")
+    return fields
+
+
+def _check_numbers(name: str, value: str, count: int | None) -> None:
+    """Refuse what are not so many finite numbers; where None is given, some of them."""
+    if not re.fullmatch("[a-z_]{1,60}", name):
+        raise ValueError(f"the field {name[:60]!r}")
+    found = _count(value)
+    if found != count if count is not None else found > _MOST_NUMBERS:
+        raise ValueError(f"{name} must have {count or 'fewer'} numbers, got {found}")
+    for part in _PART.finditer(value):
+        if not _NUMBER.fullmatch(part[0]) or not math.isfinite(float(part[0])):
+            raise ValueError(f"{name} must have finite numbers, got {part[0][:60]!r}")
+
+
+def _whole(value: str, count: int) -> list[int]:
+    """Return so many whole numbers."""
+    # Counted before they are split: that takes many times the memory of the text.
+    if _count(value) != count or not all(_WHOLE.fullmatch(p[0]) for p in _PART.finditer(value)):
+        raise ValueError(f"{count} whole numbers, got {value[:60]!r}")
+    return [int(part[0]) for part in _PART.finditer(value)]
+
+
+def _count(value: str) -> int:
+    """Return how many parts there are between single spaces."""
+    if "  " in value or value != value.strip(" "):
+        raise ValueError(f"two spaces in {value[:60]!r}")
+    return value.count(" ") + 1 if value else 0
 
 
 class LightGBMModel:

@@ -10,20 +10,37 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from structent._files import json_line
 from structent._typing import FloatArray, IntArray
 from structent.estimators.columns import FloatTable
+from structent.estimators.folds import grouped_folds
 from structent.estimators.rows import TrainingRows
 from structent.estimators.training import Chosen, Trained, Training
 from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.layout import Layout
 from structent.losses.boosters.rounds import drawn_blocks
-from structent.structure import RandomPartition, trivial
+from structent.structure import FixedStructure, RandomPartition, trivial
+from structent.structure.samplers import Structure
 from structent.trees.bins import Bins
-from structent.trees.boosting import Boosting, Examples, Loss, best_depth, boost
+from structent.trees.boosting import (
+    Boosted,
+    Boosting,
+    Examples,
+    Loss,
+    best_depth,
+    best_smoothing,
+    boost,
+)
 from structent.trees.forest import Forest, damaged
 from structent.trees.growing import BinnedTable, Limits
+from structent.trees.smoothing import Relatives
 
-_DEPTHS = (2, 3, 4, 6, 8)  # that are tried where the depth is to be chosen
+# What is tried where it is to be chosen.
+_DEPTHS = (2, 3, 4, 6, 8)
+_SMOOTHINGS = (0.0, 0.3, 0.6, 0.8)
+_ENOUGH_ROWS = 1000  # for validation; with fewer, folds of the training rows help to choose
+_N_FOLDS = 5
+_LONGEST_HEADER = 10**6  # bytes: two numbers for each of up to 10,000 bags
 
 
 def train(training: Training) -> Trained:
@@ -31,25 +48,17 @@ def train(training: Training) -> Trained:
     settings = training.settings
     max_bins = None if settings.max_bins is None else int(settings.max_bins)
     bins = Bins.of(training.rows.features, training.is_categorical, max_bins)
-    boosted = partial(
-        boost,
-        _rows(training.rows, bins, training.n_threads),
-        training.start,
-        _losses(training),
-        validation=(
-            None
-            if training.validation is None
-            else _rows(training.validation, bins, training.n_threads)
-        ),
-        plain=_loss(trivial(training.structure.classes), training),
-        blocks_of_round=partial(_blocks_of_round, training),
-    )
+    boosted = _boosted(training, bins, training.rows, training.validation)
     how = _how(training)
     if settings.max_depth == "auto" and training.validation is not None:
         depth = best_depth(_DEPTHS, boosted, how)
         how = replace(how, limits=replace(how.limits, max_depth=depth))
-    forest, _ = boosted(how, on_round=training.on_round)
-    chosen = Chosen(how.limits.max_depth, how.split_search)
+    is_smoothing_open = settings.leaf_smoothing == "auto" and training.validation is not None
+    if is_smoothing_open and _relatives(training.leaf_structure)(0) is not None:
+        races = [boosted, *_races_of_folds(training, bins)]
+        how = replace(how, leaf_smoothing=best_smoothing(_SMOOTHINGS, races, how))
+    forest = boosted(how, on_round=training.on_round).forest
+    chosen = Chosen(how.limits.max_depth, how.split_search, how.leaf_smoothing)
     return Trained(StructentModel([Part(bins, forest)], training.start), chosen)
 
 
@@ -59,19 +68,21 @@ def mean_of(models: Sequence[Any]) -> StructentModel:
     return StructentModel([part for model in models for part in model.parts], start)
 
 
-def from_bytes(content: bytes, start: FloatArray) -> StructentModel:
+def from_bytes(
+    content: bytes, start: FloatArray, n_categories: Sequence[int | None]
+) -> StructentModel:
     """Return the model that ``to_bytes`` wrote, if every index in it is in range."""
-    line, _, rest = content.partition(b"\n")
     try:
-        sizes = [(int(bins), int(forest)) for bins, forest in json.loads(line)]
-    except (ValueError, TypeError, RecursionError, OverflowError):
+        header, rest = json_line(content, _LONGEST_HEADER)
+        sizes = [(int(bins), int(forest)) for bins, forest in header]
+    except (ValueError, TypeError, OverflowError):
         raise damaged("they have no header") from None
     flat = [size for pair in sizes for size in pair]
     if not flat or min(flat) < 0 or sum(flat) != len(rest):
         raise damaged("they are not as long as they say")
     parts, at = [], 0
     for n_bins, n_forest in sizes:
-        bins = Bins.from_bytes(rest[at : at + n_bins])
+        bins = Bins.from_bytes(rest[at : at + n_bins], len(n_categories))
         of_forest = rest[at + n_bins : at + n_bins + n_forest]
         parts.append(Part(bins, Forest.from_bytes(of_forest, bins.n_columns, len(start))))
         at += n_bins + n_forest
@@ -126,8 +137,44 @@ class StructentModel:
         return b"".join([header.encode(), b"\n", *(each for pair in contents for each in pair)])
 
 
+def _boosted(
+    training: Training, bins: Bins, rows: TrainingRows, validation: TrainingRows | None
+) -> Callable[..., Boosted]:
+    """Return what boosts on some rows, as it is told."""
+    examples = partial(_rows, bins=bins, n_threads=training.n_threads)
+    return partial(
+        boost,
+        examples(rows),
+        training.start,
+        _losses(training),
+        validation=None if validation is None else examples(validation),
+        plain=_loss(trivial(training.structure.classes), training),
+        blocks_of_round=partial(_blocks_of_round, training),
+        relatives_of_round=_relatives(training.leaf_structure),
+    )
+
+
+def _races_of_folds(training: Training, bins: Bins) -> list[Callable[..., Boosted]]:
+    """Return what boosts outside each fold of the training rows, where validation rows are few.
+
+    A few dozen rows cannot tell how much to smooth; all rows in turn can.
+    """
+    rows, validation = training.rows, training.validation
+    if validation is None or len(validation.labels) >= _ENOUGH_ROWS or len(rows.labels) < _N_FOLDS:
+        return []
+    rng = np.random.RandomState(training.seed)
+    if rows.groups is None:
+        fold_of = rng.permutation(len(rows.labels)) % _N_FOLDS
+    else:
+        fold_of = grouped_folds(rows.groups, _N_FOLDS, rng)
+    held = [fold_of == fold for fold in np.unique(fold_of)]
+    if len(held) == 1:  # one group
+        return []
+    return [_boosted(training, bins, rows.take(~fold), rows.take(fold)) for fold in held]
+
+
 def _how(training: Training) -> Boosting:
-    settings, (max_depth, search) = training.settings, training.unraced
+    settings, (max_depth, search, smoothing) = training.settings, training.unraced
     patience = None if training.validation is None else settings.early_stopping_rounds
     return Boosting(
         int(settings.n_estimators),
@@ -142,6 +189,7 @@ def _how(training: Training) -> Boosting:
         settings.colsample,
         settings.curvature,
         search,
+        smoothing,
         None if patience is None else int(patience),
         training.seed,
         training.n_threads,
@@ -175,3 +223,13 @@ def _blocks_of_round(training: Training, number: int) -> IntArray | None:
         return None
     blocks: Any = drawn_blocks(training.split_structure, training.seed, number)
     return None if blocks.max() + 1 == len(blocks) else blocks
+
+
+def _relatives(structure: Structure | None) -> Callable[[int], Relatives | None]:
+    """Return what gives the relatives of each class in a round."""
+    if isinstance(structure, FixedStructure):
+        structure = structure.structure
+    if structure is None or isinstance(structure, RandomPartition):
+        fixed = None if structure is None else Relatives.of(structure)
+        return lambda _number: fixed
+    return lambda number: Relatives.of_draw(structure.sample(number))

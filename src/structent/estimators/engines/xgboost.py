@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from structent._typing import FloatArray
+from structent._files import parsed_json
+from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
 from structent.estimators.columns import FloatTable
+from structent.estimators.engines.ubjson import from_ubjson
 from structent.estimators.rows import TrainingRows
 from structent.estimators.training import OnRound, Settings, Trained, Training
 from structent.losses.boosters.xgboost import structured_metric, structured_objective, xgboost
 from structent.structure import RandomPartition, trivial
 from structent.structure.targets import LabelSets
+from structent.trees.forest import check_children, damaged
 
 VALIDATION = "validation"
 METRIC = "mlogloss"  # early stopping looks at plain log loss, whatever the structure
+_OBJECTIVE = "multi:softprob"  # known to XGBoost beside ours, so that it predicts probabilities
+_OF_NODES = {
+    "left_children": ">i4", "right_children": ">i4", "parents": ">i4", "split_indices": ">i4",
+    "split_conditions": ">f4", "split_type": "u1", "default_left": "u1", "loss_changes": ">f4",
+    "sum_hessian": ">f4",
+}  # fmt: skip
 
 
 def train(training: Training) -> Trained:
@@ -69,8 +78,7 @@ def parameters(training: Training) -> dict[str, Any]:
     # XGBoost's own metric refuses labels that are not classes.
     has_sets = training.label_sets is not None
     return {
-        # Known to XGBoost beside our objective, so that it predicts probabilities.
-        "objective": "multi:softprob",
+        "objective": _OBJECTIVE,
         "num_class": len(start),
         "base_score": start.tolist(),
         **({"disable_default_eval_metric": True} if has_sets else {"eval_metric": METRIC}),
@@ -117,8 +125,11 @@ def callbacks(settings: Settings, on_round: OnRound, *, with_validation: bool) -
     return called
 
 
-def from_bytes(content: bytes, start: FloatArray) -> XGBoostModel:
-    """Return the booster that ``to_bytes`` wrote."""
+def from_bytes(
+    content: bytes, start: FloatArray, n_categories: Sequence[int | None]
+) -> XGBoostModel:
+    """Return the booster that ``to_bytes`` wrote, if every index in it is in range."""
+    check_booster(content, len(start), n_categories)
     booster = xgboost.Booster()
     try:
         booster.load_model(bytearray(content))
@@ -126,6 +137,136 @@ def from_bytes(content: bytes, start: FloatArray) -> XGBoostModel:
         reason = str(error).splitlines()[0]
         raise StructentError(f"XGBoost cannot read the booster in the file: {reason}") from None
     return XGBoostModel(booster, start)
+
+
+def check_booster(content: bytes, n_classes: int, n_categories: Sequence[int | None]) -> None:
+    """Refuse what is no booster of ours: XGBoost would read outside of its arrays, or abort.
+
+    Fields that a newer XGBoost may add are passed over.
+
+    Parameters
+    ----------
+    content
+        The booster as UBJSON.
+    n_classes
+        How many classes the model has.
+    n_categories
+        How many categories each column of the features has, None for a column of numbers.
+    """
+    try:
+        learner = from_ubjson(content)["learner"]
+        _check_learner(learner, n_classes, n_categories)
+        model = learner["gradient_booster"]["model"]
+        size = int(model["trees"][0]["tree_param"]["size_leaf_vector"])
+        if size not in (1, n_classes):
+            raise ValueError(f"its leaves have {size} values, but there are {n_classes} classes")
+        _check_rounds(model, 1 if size > 1 else n_classes)
+        for number, tree in enumerate(model["trees"]):
+            if tree["id"] != number:
+                raise ValueError(f"tree {number} has another number")
+            _check_tree(tree, size, n_categories)
+    except StructentError:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+        raise damaged(f"XGBoost's booster is not what it should be ({error})") from None
+
+
+def _check_learner(learner: Any, n_classes: int, n_categories: Sequence[int | None]) -> None:
+    parameters, booster = learner["learner_model_param"], learner["gradient_booster"]
+    base_score = parsed_json(parameters["base_score"])
+    if len(base_score) != n_classes or not np.isfinite(np.array(base_score, np.float64)).all():
+        raise ValueError("base_score")
+    types = ["q" if n is None else "c" for n in n_categories]
+    cats = booster["model"]["cats"]
+    for name, given, wanted in (
+        ("num_class", parameters["num_class"], str(n_classes)),
+        ("num_feature", parameters["num_feature"], str(len(n_categories))),
+        ("num_target", parameters["num_target"], "1"),
+        ("boost_from_average", parameters["boost_from_average"] in ("0", "1"), True),
+        ("objective", learner["objective"]["name"], _OBJECTIVE),
+        ("num_class of the objective",
+         learner["objective"]["softmax_multiclass_param"]["num_class"], str(n_classes)),
+        ("gradient_booster", booster["name"], "gbtree"),
+        ("feature_names", learner["feature_names"], []),
+        ("feature_types", learner["feature_types"], types if "c" in types else []),
+        ("cats", [len(cats[each]) for each in ("enc", "feature_segments", "sorted_idx")], [0] * 3),
+        ("attributes", {*map(type, learner["attributes"].values())} <= {str}, True),
+    ):  # fmt: skip
+        if type(given) is not type(wanted) or given != wanted:
+            raise ValueError(name)
+
+
+def _check_rounds(model: Any, per_round: int) -> None:
+    """Refuse trees that do not belong to rounds of so many trees, one tree for each class."""
+    n_trees = len(model["trees"])
+    n_rounds, rest = divmod(n_trees, per_round)
+    parameters = model["gbtree_model_param"]
+    if (
+        rest
+        or (parameters["num_trees"], parameters["num_parallel_tree"]) != (str(n_trees), "1")
+        or list(map(int, model["iteration_indptr"])) != list(range(0, n_trees + 1, per_round))
+        or list(map(int, model["tree_info"])) != list(range(per_round)) * n_rounds
+    ):
+        raise ValueError(f"{n_trees} trees are no rounds of {per_round}")
+
+
+def _check_tree(tree: Any, size: int, n_categories: Sequence[int | None]) -> None:
+    """Refuse a tree that could be walked out of its arrays, or for ever."""
+    n_nodes = len(tree["left_children"])
+    wanted = {"num_nodes": n_nodes, "num_feature": len(n_categories), "num_deleted": 0,
+              "size_leaf_vector": size}  # fmt: skip
+    if any(tree["tree_param"][name] != str(value) for name, value in wanted.items()):
+        raise ValueError("tree_param")
+    nodes = {name: _numbers(tree, name, kind, n_nodes) for name, kind in _OF_NODES.items()}
+    left, right = (nodes[side].astype(np.int64) for side in ("left_children", "right_children"))
+    splits, leaves = np.flatnonzero(left != -1), np.flatnonzero(left == -1)
+    check_children(splits, left[splits], right[splits], n_nodes)
+    if not all(np.array_equal(nodes["parents"][side[splits]], splits) for side in (left, right)):
+        raise ValueError("parents")
+    columns = nodes["split_indices"]
+    if (columns < 0).any() or (columns >= len(n_categories)).any():
+        raise ValueError("split_indices")
+    if (nodes["default_left"] > 1).any():
+        raise ValueError("default_left")
+    _numbers(tree, "base_weights", ">f4", n_nodes * size)
+    values = nodes["split_conditions"][leaves]
+    if size > 1:
+        values = _numbers(tree, "leaf_weights", ">f4", len(leaves) * size)
+        if not np.array_equal(np.sort(right[leaves]), np.arange(len(leaves))):
+            raise ValueError("leaves")
+    elif (right[leaves] != -1).any():
+        raise ValueError("right_children")
+    if not np.isfinite(values).all():
+        raise ValueError("a leaf whose value is not finite")
+    _check_categories(tree, nodes["split_type"], columns, n_categories)
+
+
+def _check_categories(
+    tree: Any, split_type: Any, columns: IndexArray, n_categories: Sequence[int | None]
+) -> None:
+    """Refuse sets of categories that reach beyond their arrays, or hold unknown categories."""
+    n_sets, n_members = len(tree["categories_nodes"]), len(tree["categories"])
+    nodes = _numbers(tree, "categories_nodes", ">i4", n_sets)
+    members = _numbers(tree, "categories", ">i4", n_members)
+    begins = _numbers(tree, "categories_segments", ">i8", n_sets)
+    sizes = _numbers(tree, "categories_sizes", ">i8", n_sets)
+    if not np.array_equal(np.flatnonzero(split_type), nodes) or (split_type > 1).any():
+        raise ValueError("categories_nodes")
+    # Compared before they are summed, which could overflow.
+    if ((sizes < 1) | (sizes > n_members)).any() or sizes.sum() != n_members:
+        raise ValueError("categories_sizes")
+    if not np.array_equal(begins, np.cumsum(sizes) - sizes):
+        raise ValueError("categories_segments")
+    known = np.array([n or 0 for n in n_categories])[columns[nodes]]
+    if (members < 0).any() or (members >= np.repeat(known, sizes.astype(np.int64))).any():
+        raise ValueError("categories")
+
+
+def _numbers(tree: Any, name: str, kind: str, count: int) -> Any:
+    numbers = tree[name]
+    if not isinstance(numbers, np.ndarray) or numbers.dtype != kind or len(numbers) != count:
+        raise ValueError(name)
+    return numbers
 
 
 class XGBoostModel:

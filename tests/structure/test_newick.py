@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from structent import StructureError, hierarchy
 from structent.inputs import parse_structure
-from structent.inputs.newick import paths_from_newick
+from structent.structure.newick import paths_from_newick
 
 names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=5)
 
@@ -71,12 +71,26 @@ def test_the_support_of_groups_is_no_name_that_joins_them():
     assert paths["c"] == ("95 (c..d)",)
 
 
+def comb(n_leaves):
+    return "(" * (n_leaves - 1) + "x0" + "".join(f",x{i})" for i in range(1, n_leaves)) + ";"
+
+
 def test_a_tree_may_be_thousands_deep():
     n_leaves = 5000
-    text = "(" * (n_leaves - 1) + "x0" + "".join(f",x{i})" for i in range(1, n_leaves)) + ";"
-    paths = paths_from_newick(text)
+    paths = paths_from_newick(comb(n_leaves))
     assert len(paths["x0"]) == n_leaves - 2
     assert paths[f"x{n_leaves - 1}"] == ()
+
+
+def test_a_tree_that_no_memory_holds_is_refused():
+    with pytest.raises(StructureError, match=r"must be at most 20,000,000, got more: 100,000 le"):
+        paths_from_newick(comb(100_000))
+
+
+def test_a_name_may_be_long():
+    name = "x" * 1_000_000 + "'" * 1000
+    quoted = name.replace("'", "''")
+    assert list(paths_from_newick(f"('{quoted}',b);")) == [name, "b"]
 
 
 @pytest.mark.parametrize(

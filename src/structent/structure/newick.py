@@ -9,21 +9,26 @@ from dataclasses import dataclass, field
 
 from structent.errors import StructureError
 
+_MOST_GROUPS = 2 * 10**7  # of all leaves together
+
 _PART = re.compile(
     r"""\s+ | \[[^\]]*\]                        # white space and comments
     | :\s*[-+.\deE]+                            # lengths of branches
     | (?P<mark>[(),;])
-    | '(?P<quoted>(?:[^']|'')*)'
+    | '(?P<quoted>[^']*+(?:''[^']*+)*+)'
     | (?P<name>[^\s()\[\]':;,]+)""",
     re.VERBOSE,
 )
+
+_SUPPORT = re.compile(r"\d[-+.\deE/%]*")
 
 
 def paths_from_newick(text: str) -> dict[str, tuple[str, ...]]:
     """Return the groups of each leaf, from the root's children down; the root is no group.
 
     Names stay as they are written, with quotes taken off. Comments and lengths of branches are
-    passed over. A group without a name of its own is called by its first and last leaf.
+    passed over. A group without a name of its own is called by its first and last leaf. These are
+    also added to a name that a sibling has, too, and to a number that several groups have.
 
     Examples
     --------
@@ -33,6 +38,15 @@ def paths_from_newick(text: str) -> dict[str, tuple[str, ...]]:
     {'a': ('a..b',), 'b': ('a..b',), 'c': ()}
     """
     leaves = _leaves(_tree(text))
+    n_groups = 0
+    for leaf in leaves:
+        n_groups += leaf.depth
+        if n_groups > _MOST_GROUPS:
+            raise StructureError(
+                f"the groups of all leaves of a Newick tree must be at most {_MOST_GROUPS:,}, got "
+                f"more: {len(leaves):,} leaves, some {leaf.depth:,} deep; leave out groups that "
+                "say little"
+            )
     repeated = [repr(name) for name, n in Counter(leaf.name for leaf in leaves).items() if n > 1]
     if repeated:
         raise StructureError(
@@ -41,14 +55,21 @@ def paths_from_newick(text: str) -> dict[str, tuple[str, ...]]:
         )
     groups = {id(node): node for leaf in leaves for node in leaf.above()}
     times = Counter(group.name for group in groups.values())
-    # Some programs write the support of a group where its name should be: 95 names many groups.
-    name_of = {key: _group_name(node, unique=times[node.name] == 1) for key, node in groups.items()}
+    beside = Counter((id(group.parent), group.name) for group in groups.values())
+
+    def is_own(group: _Node) -> bool:
+        # Some programs write the support of a group where its name should be: 95 names many groups.
+        is_support = times[group.name] > 1 and _SUPPORT.fullmatch(group.name)
+        return beside[id(group.parent), group.name] == 1 and not is_support
+
+    name_of = {key: _group_name(node, unique=is_own(node)) for key, node in groups.items()}
     return {leaf.name: tuple(name_of[id(node)] for node in leaf.above()) for leaf in leaves}
 
 
 @dataclass(eq=False)
 class _Node:
     parent: _Node | None
+    depth: int
     name: str = ""
     children: list[_Node] = field(default_factory=list)
 
@@ -64,7 +85,7 @@ class _Node:
 
 def _tree(text: str) -> _Node:
     """Return the root; nothing here recurses, since trees of species are deep."""
-    root = here = _Node(None)
+    root = here = _Node(None, 0)
     is_over = False
     before = ""
     for part, place in _parts(text):
@@ -109,7 +130,7 @@ def _parts(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _child(parent: _Node) -> _Node:
-    parent.children.append(_Node(parent))
+    parent.children.append(_Node(parent, parent.depth + 1))
     return parent.children[-1]
 
 

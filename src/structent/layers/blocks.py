@@ -1,0 +1,160 @@
+"""From the vectors of classes and blocks to the weights of a layer, as every framework adds them.
+
+Few blocks are summed by a product with a matrix, many by following them from the coarsest partition
+to the classes: that takes a few reads and writes for each weight and each chain of nested
+partitions, however many blocks there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from structent._typing import FloatArray, IntArray
+from structent.errors import StructureError
+from structent.structure import PartitionSampler, RandomPartition
+from structent.structure.partition import parents_of
+from structent.structure.samplers import checked_structure
+from structent.structure.similarity import SimilarityFactor
+
+# Up to so many blocks, or so many for each chain, the product takes less time.
+_FEW_BLOCKS, _BLOCKS_OF_A_CHAIN = 64, 6
+
+
+class Operations(NamedTuple):
+    """What a framework brings along.
+
+    Attributes
+    ----------
+    matmul
+        The product of two matrices.
+    multiply
+        ``x * scale``.
+    add
+        ``x + y * scale``, which may be written over x.
+    take
+        Rows of a table, by their numbers.
+    split
+        The parts of a table that have so many rows.
+    """
+
+    matmul: Callable[[Any, Any], Any]
+    multiply: Callable[[Any, float], Any]
+    add: Callable[[Any, Any, float], Any]
+    take: Callable[[Any, Any], Any]
+    split: Callable[[Any, list[int]], Sequence[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class BlockPlan:
+    r"""How the weight of each class is added up: :math:`\sqrt s` times its own, and its blocks'.
+
+    Attributes
+    ----------
+    factor
+        The classes as sums of their blocks.
+    own_root
+        The root of the weight of the singletons.
+    matrix
+        The matrix by which vectors of few blocks are summed, (rows, blocks): to the classes, or to
+        the finest blocks where partitions are nested. None for many blocks.
+    chains
+        For many blocks: the roots of the weights of partitions, from coarse to fine, all of them
+        where they are nested, else each by itself.
+    sizes
+        The number of blocks of each partition in the chains.
+    parents
+        Of these partitions, the block for each block of the next one of the chain, at the end of
+        the chain for each class. With a matrix, the finest block of each class if rows are blocks.
+    """
+
+    factor: SimilarityFactor
+    own_root: float
+    matrix: FloatArray | None
+    chains: tuple[tuple[float, ...], ...]
+    sizes: list[int]
+    parents: tuple[IntArray, ...]
+
+    def class_vectors(
+        self, own: Any, of_blocks: Any, matrix: Any, parents: Sequence[Any], xp: Operations
+    ) -> Any:
+        """Return the weight of each class, (classes, features).
+
+        Parameters
+        ----------
+        own, of_blocks
+            The vectors of the classes, (classes, features), and of the blocks, (blocks, features).
+        matrix, parents
+            Those of the plan, as arrays of the framework.
+        xp
+            The operations of the framework.
+        """
+        if matrix is not None:
+            sums = xp.matmul(matrix, of_blocks)
+            return xp.add(xp.take(sums, parents[0]) if parents else sums, own, self.own_root)
+        parts, vectors, scale, place = xp.split(of_blocks, self.sizes), own, self.own_root, 0
+        for roots in self.chains:
+            level = xp.multiply(parts[place], roots[0])
+            for root in roots[1:]:
+                level = xp.add(xp.take(level, parents[place]), parts[place + 1], root)
+                place += 1
+            vectors, scale = xp.add(xp.take(level, parents[place]), vectors, scale), 1.0
+            place += 1
+        return vectors
+
+
+def block_plan(
+    structure: RandomPartition | PartitionSampler, singleton_weight: float | None
+) -> BlockPlan:
+    """Return the plan of a layer with a structure, and with this weight on its singletons if any.
+
+    Examples
+    --------
+    >>> from structent import hierarchy
+    >>> plants = hierarchy({"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)})
+    >>> plan = block_plan(plants, 0.75)  # half of each tree, and of the rose, is its kind's
+    >>> plan.matrix.tolist(), plan.parents[0].tolist(), round(plan.own_root**2, 9)
+    ([[0.5, 0.0], [0.0, 0.5]], [0, 0, 1], 0.75)
+    """
+    structure = checked_structure(structure)
+    if singleton_weight is not None:
+        adjustable: Any = structure
+        structure = adjustable.with_singleton_weight(singleton_weight)
+    factor = SimilarityFactor.of(structure)
+    if factor.singleton_weight <= 0.0:
+        raise StructureError(
+            "the structure of a layer needs a singleton weight above 0, or some weights could not "
+            "be reached, got 0; give singleton_weight=0.1"
+        )
+    nested = parents_of(factor.block_of[::-1])
+    n_chains = len(factor.weights) if nested is None else 1
+    if factor.n_blocks <= max(_FEW_BLOCKS, _BLOCKS_OF_A_CHAIN * n_chains) or _is_drawn(factor):
+        return _plan_of_few(factor, nested)
+    parents = tuple(factor.block_of) if nested is None else nested[::-1]
+    roots = np.sqrt(factor.weights).tolist()
+    chains = tuple((root,) for root in roots) if nested is None else (tuple(roots),)
+    sizes = [int(parent.max()) + 1 for parent in parents]
+    return BlockPlan(factor, _own_root(factor), None, chains, sizes, parents)
+
+
+def _plan_of_few(factor: SimilarityFactor, nested: tuple[IntArray, ...] | None) -> BlockPlan:
+    matrix = csr_array(factor.matrix).toarray()
+    if not nested:  # not nested, or no partitions, as of a sampler
+        matrix_or_none = matrix if factor.n_blocks else None
+        return BlockPlan(factor, _own_root(factor), matrix_or_none, (), [], ())
+    finest = nested[0]
+    _, first = np.unique(finest, return_index=True)
+    return BlockPlan(factor, _own_root(factor), matrix[first], (), [], (finest,))
+
+
+def _own_root(factor: SimilarityFactor) -> float:
+    return float(np.sqrt(factor.singleton_weight))
+
+
+def _is_drawn(factor: SimilarityFactor) -> bool:
+    """Whether the factor is that of a sampler, which has no partitions to follow."""
+    return len(factor.weights) == 0

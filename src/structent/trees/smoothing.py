@@ -1,0 +1,158 @@
+r"""Leaf values that borrow from related classes: smoothing of the sums in a leaf.
+
+The values of a leaf come from its sums of gradient and curvature, G and H, (classes,) each. With
+smoothing :math:`\sigma` they are
+
+.. math:: -\frac{G S}{H S + \lambda}, \qquad S = (1 - \sigma) I + \sigma R
+
+Row i of R, with sum 1, says to which classes the sums of class i go: to its relatives. A class
+without any keeps its own. For a structure R is its similarity K without the diagonal, rows
+scaled; for a drawn partition R takes the mean over each block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from structent._compiled import kernel
+from structent._typing import FloatArray, IntArray
+from structent.structure import RandomPartition
+from structent.structure.partition import pooled
+
+
+@dataclass(frozen=True, eq=False)
+class Relatives:
+    r"""The matrix R, by blocks: no table of pairs of classes where blocks are cheaper.
+
+    .. math:: R = diag(own) + diag(given) \sum_t P_t \, diag(taken_t)
+
+    where :math:`P_t` is 1 for two classes in one block of partition t.
+
+    Attributes
+    ----------
+    block_of
+        The partitions that say who is related, (partitions, classes).
+    own, given
+        What a class keeps of its sums, and the factor of what it gives to its blocks, (classes,).
+    taken
+        The factor of what a class takes from its block, (partitions, classes).
+    table
+        The matrix R itself, where multiplying by it is cheaper; else None.
+    """
+
+    block_of: IntArray
+    own: FloatArray
+    given: FloatArray
+    taken: FloatArray
+    table: FloatArray | None = None
+
+    @classmethod
+    def of(cls, structure: RandomPartition) -> Relatives | None:
+        """Return those of the similarity of a structure; None where no two classes are related.
+
+        The weight of the singletons does not matter: it scales the similarity of all pairs alike.
+
+        Examples
+        --------
+        >>> from structent import hierarchy
+        >>> plants = hierarchy({"oak": ("tree",), "ash": ("tree",), "rose": ("flower",)})
+        >>> Relatives.of(plants).smoothed(np.array([[8.0, 0.0, 3.0]]), 0.25).tolist()
+        [[6.0, 2.0, 3.0]]
+        """
+        found = _coarse(structure)
+        if found is None:
+            return None
+        block_of, weights = found
+        others = _block_sizes(block_of) - 1  # (partitions, classes)
+        # A class alone in its block is left out, not subtracted again: that could leave a rounding
+        # error where nothing should be.
+        taken = np.where(others > 0, weights[:, None], 0.0)
+        total = weights @ others  # the row of K without its diagonal, summed
+        given = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+        own = np.where(total > 0, -given * taken.sum(axis=0), 1.0)
+        relatives = cls(block_of, own, given, taken)
+        n_partitions, n_classes = block_of.shape
+        if 2 * n_partitions < n_classes:
+            return relatives
+        table = relatives._mixed_by_blocks(np.eye(n_classes), 0.0, 1.0)
+        table[np.diag_indices(n_classes)] = np.where(total > 0, 0.0, 1.0)
+        return cls(block_of, own, given, taken, table)
+
+    @classmethod
+    def of_draw(cls, structure: RandomPartition) -> Relatives | None:
+        """Return those of a drawn structure: means over the blocks of its partitions.
+
+        Examples
+        --------
+        >>> from structent import hierarchy
+        >>> plants = hierarchy({"oak": ("tree",), "ash": ("tree",), "rose": ("flower",)})
+        >>> Relatives.of_draw(plants).smoothed(np.array([[8.0, 0.0, 3.0]]), 0.25).tolist()
+        [[7.0, 1.0, 3.0]]
+        """
+        found = _coarse(structure)
+        if found is None:
+            return None
+        block_of, weights = found
+        n_classes = block_of.shape[1]
+        taken = (weights / weights.sum())[:, None] / _block_sizes(block_of)
+        return cls(block_of, np.zeros(n_classes), np.ones(n_classes), taken)
+
+    def smoothed(self, sums: FloatArray, smoothing: float) -> FloatArray:
+        """Return the sums times S, (..., classes)."""
+        if self.table is not None:
+            mixed: FloatArray = (1.0 - smoothing) * sums + smoothing * (sums @ self.table)
+            return mixed
+        return self._mixed_by_blocks(sums, 1.0 - smoothing, smoothing)
+
+    def _mixed_by_blocks(self, sums: FloatArray, kept: float, shared: float) -> FloatArray:
+        """Return kept times the sums, plus shared times the sums times R."""
+        mixed = np.empty(sums.shape)
+        rows, mixed_rows = (each.reshape(-1, sums.shape[-1]) for each in (sums, mixed))
+        factors = (kept, shared, self.own, self.given, self.taken)
+        _mix(rows, self.block_of, *factors, mixed_rows)
+        return mixed
+
+
+def _coarse(structure: RandomPartition) -> tuple[IntArray, FloatArray] | None:
+    """Return the partitions but for the singletons, and their weights.
+
+    Where none of them has a weight, because the loss is plain, all count alike.
+    """
+    n_classes, weights = structure.n_classes, structure.weights
+    places = [t for t, each in enumerate(structure.partitions) if each.n_blocks < n_classes]
+    if not places:
+        return None
+    # Not structure.block_of: of what is drawn for every round, that would be made for nothing.
+    block_of = np.array([structure.partitions[t].block_of for t in places])
+    if len(places) == 1:
+        return block_of, np.ones(1)
+    weights = weights[places] if weights[places].any() else np.ones(len(places))
+    found = pooled(block_of, weights)
+    return block_of[found.rows], np.array(found.weights)
+
+
+def _block_sizes(block_of: IntArray) -> FloatArray:
+    """Return how many classes the block of each class has, (partitions, classes)."""
+    return np.array([np.bincount(row)[row] for row in block_of], dtype=np.float64)
+
+
+@kernel
+def _mix(
+    sums: Any, block_of: Any, kept: float, shared: float, own: Any, given: Any, taken: Any,
+    mixed: Any,
+) -> None:  # fmt: skip
+    """Write sums (kept I + shared R), line by line: O(partitions x classes) for each."""
+    n_classes = sums.shape[1]
+    of_blocks = np.empty(n_classes)
+    for i in range(sums.shape[0]):
+        for c in range(n_classes):
+            mixed[i, c] = (kept + shared * own[c]) * sums[i, c]
+        for t in range(block_of.shape[0]):
+            of_blocks[:] = 0
+            for c in range(n_classes):
+                of_blocks[block_of[t, c]] += given[c] * sums[i, c]
+            for c in range(n_classes):
+                mixed[i, c] += shared * taken[t, c] * of_blocks[block_of[t, c]]
