@@ -28,15 +28,15 @@ _WEATHER = ("months", "counties")
 _PAPER = (*_WEATHER, "cifar100")
 _CIFAR100 = ("1A", "1B", "1C", "1D")
 _BEYOND = (
-    "answers", "coarse_labels", "drawing", "joint_targets", "learned", "longer_training",
-    "significance", "structureboost",
+    "answers", "coarse_labels", "drawing", "joint_targets", "layers", "learned",
+    "longer_training", "prior", "significance", "structureboost",
 )  # fmt: skip
 # Options that some questions alone have.
 _FOR = {
     "experiment": ("cifar100",),
     "preset": _PAPER,
     "sizes": _PAPER,
-    "problem": ("coarse_labels",),
+    "problem": ("coarse_labels", "prior"),
     "backbone": ("cifar100",),
     "cache": ("cifar100",),
 }
@@ -74,7 +74,10 @@ _Sizes: TypeAlias = Annotated[
     typer.Option(help="Of the paper: training set sizes, separated by commas; else all."),
 ]
 _Problem: TypeAlias = Annotated[
-    str | None, typer.Option(help="Of coarse_labels: months or cifar100; else both.")
+    str | None,
+    typer.Option(
+        help="Of coarse_labels: months or cifar100; of prior: linear or trees; else both."
+    ),
 ]
 _Backbone: TypeAlias = Annotated[
     str | None,
@@ -226,7 +229,7 @@ def _load_packages(question: str) -> None:
         load_optional(package, extra=extra, purpose=purpose)
     # Keras takes its backend when it is first loaded, which features of images do later.
     backend = os.environ.setdefault("KERAS_BACKEND", "torch")
-    if question in ("cifar100", "longer_training"):
+    if question in ("cifar100", "layers", "longer_training"):
         if backend == "torch":
             load_optional("torch", extra="torch", purpose=f"{purpose} (KERAS_BACKEND=torch)")
         load_optional("keras", extra="keras", purpose=purpose)

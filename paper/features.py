@@ -20,7 +20,7 @@ from structent._typing import IndexArray
 
 _AT_A_TIME = 32
 # What the questions beyond the paper ask about: plain images under a network in the data's folder.
-_BACKBONE, _PIXELS = Path("weights") / "mobilenet_v2_imagenet.keras", 160
+BACKBONE, _PIXELS = Path("weights") / "mobilenet_v2_imagenet.keras", 160
 _N_TRAIN, _N_TEST, _IN_A_FILE = 10_000, 10_000, 1000
 
 
@@ -129,9 +129,17 @@ def fresh_cifar100_features(data: Path) -> LabelledFeatures:
     )
 
 
+@cache
+def features_of_images(data: Path, part: str, count: int) -> tuple[NDArray[np.float32], IndexArray]:
+    """Return features and class indices of the first images of a part, "train" or "test"."""
+    images = read_images(data)
+    pixels, labels = getattr(images, f"x_{part}"), getattr(images, f"y_{part}")
+    return _features_of(pixels[:count], data), labels[:count]
+
+
 def _features_of(images: NDArray[np.uint8], data: Path) -> NDArray[np.float32]:
     """Return the features of images: computed, unless they are kept already."""
-    kept = KeptFeatures(cache_folder(), str(data / _BACKBONE), _PIXELS)
+    kept = KeptFeatures(cache_folder(), str(data / BACKBONE), _PIXELS)
     parts = []
     for start in range(0, len(images), _IN_A_FILE):
         part = images[start : start + _IN_A_FILE]

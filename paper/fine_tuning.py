@@ -87,8 +87,8 @@ class FineTuning:
         return image_trial(
             images,
             settings["loss"],
-            network_of=lambda n_classes: with_head(
-                read_backbone(self.backbone), n_classes, pixels=schedule.pixels
+            network_of=lambda last: with_head(
+                read_backbone(self.backbone), last, pixels=schedule.pixels
             ),
             optimizer_of=lambda _: keras.optimizers.Adam(schedule.learning_rate),
             batch_size=schedule.batch_size,

@@ -86,12 +86,15 @@ class LastLayer:
 
     def runs(self) -> list[Settings]:
         """Return every trial and loss, the paper's losses first."""
+        return [*self.runs_of(PAPER_LOSSES), *self.runs_of(OTHER_LOSSES)]
+
+    def runs_of(self, losses: tuple[str, ...]) -> list[Settings]:
+        """Return every trial of some losses."""
         schedule = SCHEDULES[self.preset]
-        settings_of = partial(
-            settings_of_trials, "1D", self.preset,
+        return settings_of_trials(
+            "1D", self.preset, losses,
             size=schedule.size, network=backbone_name(self.backbone), schedule=schedule,
         )  # fmt: skip
-        return [*settings_of(PAPER_LOSSES), *settings_of(OTHER_LOSSES)]
 
     def prepare(self, n_threads: int, on_progress: OnProgress) -> None:
         """Compute the features of all trials, and keep them."""
@@ -117,7 +120,7 @@ class LastLayer:
             inputs_of=lambda rows, rng: views[rng.integers(len(views), size=len(rows)), rows],
             labels=images.train_labels,
             judged=Judged((validation, images.validation_labels), (test, images.test_labels)),
-            network_of=lambda n_classes: head(views.shape[2], n_classes),
+            network_of=lambda last: head(views.shape[2], last),
             optimizer_of=lambda _: keras.optimizers.SGD(
                 schedule.learning_rate, momentum=schedule.momentum, nesterov=True
             ),

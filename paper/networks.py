@@ -26,8 +26,11 @@ _POINTWISE = frozenset({"linear", "relu", "relu6", "elu", "gelu", "silu", "sigmo
 _LAST_AXIS = (-1, 3, [-1], [3], (-1,), (3,))
 
 
-def small_cnn(n_classes: int) -> Any:
-    """Return the network of Experiments 1A and 1B, from images in [0, 1] to logits."""
+def small_cnn(last: Any) -> Any:
+    """Return the network of Experiments 1A and 1B, from images in [0, 1] to logits.
+
+    The last layer is given, or the number of classes for an ordinary one; so it is below.
+    """
     placed = {"data_format": _data_format()}
     active = {"activation": "relu", **placed}
     return keras.Sequential(
@@ -45,23 +48,28 @@ def small_cnn(n_classes: int) -> Any:
             layers.Flatten(),
             layers.Dense(512, activation="relu"),
             layers.Dropout(0.5),
-            layers.Dense(n_classes),
+            _layer(last),
         ]
     )
 
 
-def head(n_features: int, n_classes: int) -> Any:
+def head(n_features: int, last: Any) -> Any:
     """Return the last layer alone, from features to logits."""
-    return keras.Sequential([layers.Input((n_features,)), layers.Dense(n_classes)])
+    return keras.Sequential([layers.Input((n_features,)), _layer(last)])
 
 
-def with_head(backbone: Any, n_classes: int, *, pixels: int) -> Any:
+def with_head(backbone: Any, last: Any, *, pixels: int) -> Any:
     """Return a backbone with a last layer of its own, from images in [0, 1] of 32 pixels.
 
     All of it learns, even if the backbone was saved as one that does not.
     """
     backbone.trainable = True
-    return keras.Sequential([*_resized(backbone, pixels), layers.Dense(n_classes, dtype="float32")])
+    return keras.Sequential([*_resized(backbone, pixels), _layer(last)])
+
+
+def _layer(last: Any) -> Any:
+    # In full precision whatever the policy is: logits in half would lose what losses differ in.
+    return layers.Dense(last, dtype="float32") if isinstance(last, int) else last
 
 
 def feature_extractor(backbone: Any, *, pixels: int) -> Any:

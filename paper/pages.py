@@ -297,9 +297,9 @@ def draw_line(ax: Axes, x: Sequence[float], means: Sequence[Mean | None], look: 
 
 
 def _schedules(finished: Sequence[Finished]) -> list[str]:
-    """Return a paragraph for every schedule, with the sizes that had it."""
+    """Return a paragraph for every schedule, with the sizes that had it; not all runs have one."""
     sizes: dict[str, set[int]] = {}
-    for run in finished:
+    for run in [run for run in finished if "schedule" in run.settings]:
         schedule = ", ".join(
             f"{name.replace('_', ' ')} {value}"
             for name, value in run.settings["schedule"].items()

@@ -52,6 +52,8 @@ OTHER_LOSSES = (
     "label smoothing", "hierarchical .1", "hierarchical .3", "hierarchical .5",
     "soft labels 10", "soft labels 30",
 )  # fmt: skip
+# With the structure in the last layer: alone, with the paper's loss, and scrambled.
+LAYERS = ("structured layer", "loss and layer", "scrambled layer")
 # Accuracy at the level of classes, superclasses, categories and supercategories.
 ACCURACIES = ("accuracy", "accuracy 2", "accuracy 3", "accuracy 4")
 # What is measured of a network after every epoch.

@@ -108,11 +108,11 @@ class SmallNetwork:
         sizes = chosen_sizes(schedules if self.experiment == "1A" else [compared], self.sizes)
         if self.experiment == "1B":
             return [
-                *self._runs("1A", compared, PAPER_LOSSES),
-                *self._runs("1B", compared, ("scrambled",)),
+                *self.runs_of("1A", compared, PAPER_LOSSES),
+                *self.runs_of("1B", compared, ("scrambled",)),
             ]
-        paper = [run for size in sizes for run in self._runs("1A", size, PAPER_LOSSES)]
-        others = self._runs("1A", compared, OTHER_LOSSES) if compared in sizes else []
+        paper = [run for size in sizes for run in self.runs_of("1A", size, PAPER_LOSSES)]
+        others = self.runs_of("1A", compared, OTHER_LOSSES) if compared in sizes else []
         return [*paper, *others]
 
     def run(self, settings: Settings, n_threads: int) -> Result:
@@ -120,7 +120,8 @@ class SmallNetwork:
         schedule = SCHEDULES[self.preset][settings["size"]]
         return learned(self.data, settings, schedule, n_threads)
 
-    def _runs(self, experiment: str, size: int, losses: tuple[str, ...]) -> list[Settings]:
+    def runs_of(self, experiment: str, size: int, losses: tuple[str, ...]) -> list[Settings]:
+        """Return every trial of some losses at one size."""
         schedule = SCHEDULES[self.preset][size]
         return settings_of_trials(
             experiment, self.preset, losses, size=size, network=NETWORK, schedule=schedule

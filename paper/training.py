@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from paper.experiment import Result, Settings, keep_freed_memory
 from paper.images import TrialImages, as_pixels, augmented
-from paper.paper_numbers import MEASURES, OTHER_LOSSES, PAPER_LOSSES
+from paper.paper_numbers import LAYERS, MEASURES, OTHER_LOSSES, PAPER_LOSSES
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
+from structent.layers.keras import StructuredDense
 from structent.losses.keras import BlockAccuracy, StructuredCrossEntropy, StructuredLogLoss
 from structent.structure import RandomPartition, catalog, hxe, trivial
 
@@ -23,6 +24,7 @@ from structent.structure import RandomPartition, catalog, hxe, trivial
 Inputs = NDArray[np.float32]
 _PREDICTED_AT_A_TIME = 500
 _SMOOTHING = 0.1
+SINGLETON_WEIGHT_OF_LAYER = 0.6
 
 
 def image_trial(images: TrialImages, loss_name: str, **how: Any) -> Result:
@@ -55,7 +57,7 @@ def paired_trial(  # noqa: PLR0913  all that the losses of a trial share
     inputs_of: Callable[[IndexArray, np.random.Generator], Inputs],
     labels: IndexArray,
     judged: Judged,
-    network_of: Callable[[int], Any],
+    network_of: Callable[[Any], Any],
     optimizer_of: Callable[[int], Any],
     batch_size: int,
     n_epochs: int,
@@ -75,7 +77,7 @@ def paired_trial(  # noqa: PLR0913  all that the losses of a trial share
     judged
         The rows that the network is measured on.
     network_of
-        Gives the network, from the number of classes.
+        Gives the network, from its last layer or, for an ordinary one, the number of classes.
     optimizer_of
         Gives the optimizer, from the number of batches in an epoch.
     batch_size, n_epochs, measured_every
@@ -88,7 +90,7 @@ def paired_trial(  # noqa: PLR0913  all that the losses of a trial share
     loss = training_loss(loss_name, structure)
     epochs = Epochs(inputs_of, loss.targets[labels], batch_size=batch_size, seed=seed)
     keras.utils.set_random_seed(seed)
-    network = network_of(structure.n_classes)
+    network = network_of(last_layer(loss_name, structure))
     network.compile(optimizer=optimizer_of(len(epochs)), loss=loss.loss)
     return trajectories(
         network, epochs, judged, Measures(structure), n_epochs=n_epochs, every=measured_every
@@ -208,7 +210,8 @@ def training_loss(name: str, structure: RandomPartition) -> TrainingLoss:
     "standard" is cross-entropy and "structured" the paper's loss; "scrambled" the same with the
     classes shuffled, by one permutation for all trials, as in Experiment 1B. "label smoothing"
     moves a tenth of the label to all classes. "hierarchical a" is Bertinetto's hierarchical
-    cross-entropy with alpha = a, and "soft labels b" their soft labels with beta = b.
+    cross-entropy with alpha = a, and "soft labels b" their soft labels with beta = b. Names with
+    "layer" have the structure in the last layer: "loss and layer" in the loss, too.
 
     Parameters
     ----------
@@ -218,18 +221,31 @@ def training_loss(name: str, structure: RandomPartition) -> TrainingLoss:
         The hierarchy of the classes.
     """
     kind, parameter = _kind_and_parameter(name)
-    if kind == "standard":
+    if kind in ("standard", "structured layer", "scrambled layer"):
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         return TrainingLoss(loss, np.arange(structure.n_classes))
-    if kind == "structured":
+    if kind in ("structured", "loss and layer"):
         return _with_blocks(structure)
     if kind == "scrambled":
-        return _with_blocks(structure.scramble(np.random.default_rng(0)))
+        return _with_blocks(_scrambled(structure))
     if kind == "hierarchical":
         return _with_blocks(structure.reweight(hxe(parameter)(structure.n_partitions)))
     if kind == "soft labels":
         return _with_rows(soft_labels(structure, parameter))
     return _with_rows(smoothed_labels(structure.n_classes))
+
+
+def last_layer(name: str, structure: RandomPartition) -> Any:
+    """Return the last layer that goes with the loss of a name; the number of classes if plain."""
+    if name not in LAYERS:
+        return structure.n_classes
+    known = _scrambled(structure) if name == "scrambled layer" else structure
+    return StructuredDense(known, singleton_weight=SINGLETON_WEIGHT_OF_LAYER, dtype="float32")
+
+
+def _scrambled(structure: RandomPartition) -> RandomPartition:
+    """Return the structure with its classes shuffled, in the same way in every trial."""
+    return structure.scramble(np.random.default_rng(0))
 
 
 def soft_labels(structure: RandomPartition, beta: float) -> FloatArray:
@@ -330,7 +346,7 @@ def use_machine(n_threads: int) -> None:
 
 def _kind_and_parameter(name: str) -> tuple[str, float]:
     """Return what a loss is, and its parameter, which is 0 where it has none."""
-    known = (*PAPER_LOSSES, "scrambled", *OTHER_LOSSES)
+    known = (*PAPER_LOSSES, "scrambled", *OTHER_LOSSES, *LAYERS)
     if name not in known:
         raise StructentError(f"the loss must be {', '.join(known)}, got {name!r}")
     kind, _, parameter = name.rpartition(" ")

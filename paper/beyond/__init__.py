@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from paper.experiment import Kept
+from structent.errors import StructentError
 
 
 class Asked(NamedTuple):
@@ -24,7 +25,7 @@ class Asked(NamedTuple):
     command
         The command, as the page tells it.
     problems
-        Of coarse labels: those of its problems that are wanted; all if None.
+        Of coarse labels and the prior: those of their problems that are wanted; all if None.
     """
 
     data: Path
@@ -35,3 +36,10 @@ class Asked(NamedTuple):
     def kept(self, name: str) -> Kept:
         """Return the finished runs of an experiment."""
         return Kept(self.results / f"{name}.jsonl")
+
+    def problems_among(self, known: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the problems that are wanted, of those that there are."""
+        unknown = [problem for problem in self.problems or () if problem not in known]
+        if unknown:
+            raise StructentError(f"--problem must be {' or '.join(known)}, got {unknown[0]!r}")
+        return self.problems or known

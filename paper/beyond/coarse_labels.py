@@ -42,7 +42,6 @@ from paper.pages import (
 )
 from paper.weather import BOOSTER, Examples, draw
 from structent._typing import IndexArray
-from structent.errors import StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.estimators.classes import mixed_labels
 from structent.estimators.linear import StructuredLogisticRegression
@@ -224,10 +223,7 @@ class Cause:
 
 def experiments(asked: Asked) -> list[Experiment]:
     """Return what is run: the models, and then those of images again, taken apart."""
-    problems = asked.problems or _PROBLEMS
-    unknown = [problem for problem in problems if problem not in _PROBLEMS]
-    if unknown:
-        raise StructentError(f"--problem must be {' or '.join(_PROBLEMS)}, got {unknown[0]!r}")
+    problems = asked.problems_among(_PROBLEMS)
     models = CoarseLabels(asked.data, problems)
     if "cifar100" not in problems:
         return [models]

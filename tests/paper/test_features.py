@@ -10,7 +10,12 @@ import torch
 
 from paper import features as features_module
 from paper import networks as module
-from paper.features import KeptFeatures, cifar100_features, fresh_cifar100_features
+from paper.features import (
+    KeptFeatures,
+    cifar100_features,
+    features_of_images,
+    fresh_cifar100_features,
+)
 from tests.paper.made_up_images import arrays, write_backbone, write_npz
 
 # More than are computed at a time.
@@ -115,26 +120,50 @@ def test_computing_that_is_broken_off_leaves_nothing_that_is_read(features):
         features.read("some")
 
 
-def test_questions_share_the_features_of_the_first_images_and_fresh_ones_follow(
-    tmp_path, monkeypatch
-):
+@pytest.fixture
+def few_images(tmp_path, monkeypatch):
+    """A folder of data, and the features of all its images, of the training and the test part."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
     for name, value in {"_N_TRAIN": 30, "_N_TEST": 25, "_IN_A_FILE": 20, "_PIXELS": 48}.items():
         monkeypatch.setattr(features_module, name, value)
     (tmp_path / "weights").mkdir()
     backbone = write_backbone(tmp_path / "weights" / "mobilenet_v2_imagenet.keras")
     write_npz(tmp_path / "cifar100.npz")
-
-    first, fresh = cifar100_features(tmp_path), fresh_cifar100_features(tmp_path)
-    given = arrays()
     network = KeptFeatures(tmp_path / "other", str(backbone), 48)
-    network.keep("train", lambda: given["x_train"])
-    network.keep("test", lambda: given["x_test"])
-    train, test = network.read("train"), network.read("test")
+    network.keep("train", lambda: arrays()["x_train"])
+    network.keep("test", lambda: arrays()["x_test"])
+    return tmp_path, network.read("train"), network.read("test")
+
+
+def test_questions_share_the_features_of_the_first_images_and_fresh_ones_follow(few_images):
+    data, train, test = few_images
+    first, fresh = cifar100_features(data), fresh_cifar100_features(data)
     assert first.train == pytest.approx(train[:30], abs=1e-6)
     assert first.test == pytest.approx(test[:25], abs=1e-6)
     assert fresh.train == pytest.approx(train[30:60], abs=1e-6)
     assert fresh.test == pytest.approx(train[60:85], abs=1e-6)
-    assert fresh.test_labels.tolist() == given["y_train"][60:85].tolist()
+    assert fresh.test_labels.tolist() == arrays()["y_train"][60:85].tolist()
     # Two files for each of the four parts.
-    assert len(list((tmp_path / "home" / "structent").iterdir())) == 8
+    assert len(list((data / "home" / "structent").iterdir())) == 8
+
+
+def test_features_of_the_first_images_of_a_part_come_with_their_labels(few_images):
+    data, *parts = few_images
+    for part, count, expected in zip(("train", "test"), (105, 25), parts, strict=True):
+        features, labels = features_of_images(data, part, count)
+        assert features == pytest.approx(expected[:count], abs=1e-6)
+        assert labels.tolist() == arrays()[f"y_{part}"][:count].tolist()
+
+
+def test_features_of_more_images_go_on_from_those_that_are_kept(few_images, monkeypatch):
+    data, train, _ = few_images
+    features_of_images(data, "train", 40)
+    kept = data / "home" / "structent"
+    assert len(list(kept.iterdir())) == 2
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "read_backbone", lambda _: never())
+        features_of_images.cache_clear()
+        assert features_of_images(data, "train", 20)[0] == pytest.approx(train[:20], abs=1e-6)
+    features, _ = features_of_images(data, "train", 60)
+    assert features == pytest.approx(train[:60], abs=1e-6)
+    assert len(list(kept.iterdir())) == 3

@@ -11,6 +11,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from paper.beyond.prior import Prior
 from paper.beyond.significance import Significance
 from paper.counties import Counties
 from paper.experiment import Finished, Kept
@@ -18,6 +19,7 @@ from paper.months import Months
 from structent._threads import available_threads
 from structent.cli.output import Output
 from tests.conftest import PROJECT
+from tests.paper.made_up_priors import prior_result
 from tests.paper.made_up_weather import TABLE, weather_table, write_weather
 
 SMOKE = ["--preset", "smoke"]
@@ -193,6 +195,32 @@ def test_a_page_waits_for_the_problem_that_is_left_out(paper_command, tmp_path):
     assert files(tmp_path) == {"coarse_labels.jsonl", "coarse_labels_cause.jsonl"}
 
 
+def test_linear_models_and_trees_are_run_apart_and_the_page_waits_for_both(
+    paper_command, tmp_path, monkeypatch
+):
+    done = []
+
+    def run(_, settings, __):
+        done.append(settings["model"])
+        return prior_result(settings)
+
+    monkeypatch.setattr(Prior, "run", run)
+    asked = ["prior", "--data", "folder", "--out", tmp_path, "--problem"]
+    code, out, err = paper_command(*asked, "linear")
+    assert (code, out) == (0, "")
+    assert done == ["linear"] * 75
+    assert "The page of prior needs all its runs (left: 80)." in " ".join(err.split())
+    assert files(tmp_path) == {"prior.jsonl"}
+
+    code, _, err = paper_command(*asked, "trees")
+    assert code == 0, err
+    assert done == ["linear"] * 75 + ["trees"] * 80
+    assert files(tmp_path) == {"prior.jsonl", "prior.md", "prior.svg"}
+    # The page has all runs, and the command that gives them.
+    page = (tmp_path / "prior.md").read_text()
+    assert "Command: `python -m paper prior --data folder`. 155 of 155 runs are finished" in page
+
+
 def test_nothing_heavy_is_loaded_before_a_question_is_asked():
     loaded = "import sys, paper.__main__; print({'keras', 'torch', 'matplotlib'} & {*sys.modules})"
     found = subprocess.run(
@@ -218,8 +246,12 @@ def test_nothing_heavy_is_loaded_before_a_question_is_asked():
         (["months", *SMOKE, "--experiment", "1A"], "--experiment is for cifar100 alone"),
         (["months", "--backbone", "VGG16"], "--backbone is for cifar100 alone, got it with months"),
         (["answers", *SMOKE], "--preset is for months, counties, cifar100 alone, got it with ans"),
-        (["months", "--problem", "months"], "--problem is for coarse_labels alone, got it with"),
+        (["months", "--problem", "months"], "--problem is for coarse_labels, prior alone, got it"),
         (["coarse_labels", "--problem", "days"], "--problem must be months or cifar100, got"),
+        (["prior", "--problem", "months"], "--problem must be linear or trees, got 'months'"),
+        (["prior", "--problem", "trees,forests"], "must be linear or trees, got 'forests'"),
+        (["prior", "--report-only"], "prior needs all its runs (left: 155); leave out --report"),
+        (["prior", "--problem", "linear"], "a folder that holds text/clinc150_minilm.npz, got"),
         (["answers", "--report-only"], "answers needs all its runs (left: 47); leave out"),
         (["structureboost"], "structureboost needs months.jsonl and structureboost.jsonl in"),
         (["cifar100", *SMOKE], "cifar100 needs --experiment 1A, 1B, 1C, 1D, got None"),

@@ -83,6 +83,11 @@ def test_sizes_with_schedules_of_their_own_are_told_apart():
     ]
 
 
+def test_runs_without_a_schedule_are_told_without_one():
+    runs = [Finished({"size": 300}, {}, 1.0, "2026-01-02", "a machine")]
+    assert about(runs, 1, "a command")[1:] == ["Machine: a machine."]
+
+
 # The page
 
 

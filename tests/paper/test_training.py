@@ -13,12 +13,13 @@ import torch.nn.functional as F  # noqa: N812  its usual name
 from paper import training as module
 from paper.images import images_of_trial, read_images
 from paper.networks import read_backbone, small_cnn, with_head
-from paper.paper_numbers import MEASURES, OTHER_LOSSES, PAPER_LOSSES
+from paper.paper_numbers import LAYERS, MEASURES, OTHER_LOSSES, PAPER_LOSSES
 from paper.training import (
     Epochs,
     Judged,
     Measures,
     image_trial,
+    last_layer,
     smoothed_labels,
     soft_labels,
     training_loss,
@@ -26,6 +27,7 @@ from paper.training import (
     use_machine,
 )
 from structent.errors import StructentError
+from structent.layers.keras import StructuredDense
 from structent.structure import catalog, trivial
 from tests.paper.by_numpy import measured
 
@@ -115,7 +117,7 @@ def test_every_batch_has_draws_of_its_own():
     assert len(set(np.concatenate(draws).tolist())) == 3 * N_ROWS
 
 
-@pytest.mark.parametrize("loss", ["structured", "scrambled", *OTHER_LOSSES])
+@pytest.mark.parametrize("loss", ["structured", "scrambled", *OTHER_LOSSES, *LAYERS])
 def test_every_loss_is_shown_the_same_batches_with_the_same_draws(loss):
     assert shown(loss, n_epochs=3) == shown("standard", n_epochs=3)
 
@@ -191,7 +193,7 @@ def images(data):
     return images_of_trial(read_images(data), size=40, trial=0, n_validation=20, n_test=20)
 
 
-def tiny_cnn(n_classes, *, dropout=0.5):
+def tiny_cnn(last, *, dropout=0.5):
     """A network with all that is random in the larger ones, and little to reckon.
 
     Nothing in it jumps, so that rounding stays rounding.
@@ -203,7 +205,7 @@ def tiny_cnn(n_classes, *, dropout=0.5):
             keras.layers.Flatten(),
             keras.layers.Dense(32, activation="tanh"),
             keras.layers.Dropout(dropout),
-            keras.layers.Dense(n_classes),
+            keras.layers.Dense(last) if isinstance(last, int) else last,
         ]
     )
 
@@ -221,22 +223,33 @@ def result_of(images, loss, *, seed=0, network_of=tiny_cnn, n_epochs=2):
     )
 
 
-def first_weights(images, loss, *, seed, make):
-    """Return the weights of a network before it learns."""
-    weights = []
+@pytest.fixture
+def untrained(monkeypatch):
+    """Leave networks as they are before they learn."""
+    monkeypatch.setattr(module, "trajectories", lambda *_, **__: {})
 
-    def network_of(n_classes):
-        network = make(n_classes)
-        weights.extend(network.get_weights())
+
+def first_network(images, loss, *, seed=0, make=small_cnn):
+    """Return the network that a loss has, which must not learn, and its first weights."""
+    made = []
+
+    def network_of(last):
+        network = make(last)
+        made.extend([network, network.get_weights()])
         return network
 
-    result_of(images, loss, seed=seed, network_of=network_of, n_epochs=1)
-    return weights
+    result_of(images, loss, seed=seed, network_of=network_of)
+    return made
 
 
+def first_weights(images, loss, **how):
+    return first_network(images, loss, **how)[1]
+
+
+@pytest.mark.usefixtures("untrained")
 def test_losses_of_a_trial_begin_at_the_same_weights_and_trials_at_others(images):
     def weights(loss, seed):
-        made = first_weights(images, loss, seed=seed, make=small_cnn)
+        made = first_weights(images, loss, seed=seed)
         return [weight for weight in made if weight.ndim > 1]  # biases begin at 0
 
     standard, structured, other = (
@@ -247,6 +260,7 @@ def test_losses_of_a_trial_begin_at_the_same_weights_and_trials_at_others(images
     assert not any(map(np.array_equal, standard, other))
 
 
+@pytest.mark.usefixtures("untrained")
 def test_losses_of_a_trial_begin_with_the_same_last_layer_on_a_backbone(images, backbone):
     def last_layer(loss, seed):
         return first_weights(
@@ -259,7 +273,37 @@ def test_losses_of_a_trial_begin_with_the_same_last_layer_on_a_backbone(images, 
     assert not np.array_equal(standard, last_layer("standard", 1))
 
 
-@pytest.mark.parametrize("loss", ["structured", *OTHER_LOSSES])
+@pytest.mark.usefixtures("untrained")
+@pytest.mark.parametrize("loss", LAYERS)
+def test_networks_with_a_structured_last_layer_begin_as_the_standard_one_in_all_others(
+    images, loss
+):
+    (standard, its), (layered, ours) = (first_network(images, of) for of in ("standard", loss))
+    *_, last = layered.layers
+    assert isinstance(last, StructuredDense)
+    assert not any(isinstance(layer, StructuredDense) for layer in layered.layers[:-1])
+    assert [type(layer) for layer in layered.layers[:-1]] == [
+        type(layer) for layer in standard.layers[:-1]
+    ]
+    # An ordinary layer has a kernel and a bias, this one two kinds of vectors and a bias.
+    assert len(its) == len(ours) - 1 == 12
+    assert all(map(np.array_equal, its[:-2], ours[:-3]))
+    assert any(weight.any() for weight in its[:-2])
+
+
+@pytest.mark.parametrize("loss", LAYERS)
+def test_networks_with_a_structured_last_layer_drop_the_units_of_the_standard_one(loss):
+    def seeds(name):
+        keras.utils.set_random_seed(5)
+        made = small_cnn(last_layer(name, CIFAR))
+        dropouts = [layer for layer in made.layers if isinstance(layer, keras.layers.Dropout)]
+        return [np.asarray(layer.seed_generator.state).tolist() for layer in dropouts]
+
+    assert len(seeds(loss)) == 3
+    assert seeds(loss) == seeds("standard")
+
+
+@pytest.mark.parametrize("loss", ["structured", *OTHER_LOSSES, *LAYERS])
 def test_the_same_settings_give_the_same_result(images, loss):
     first, again = (result_of(images, loss) for _ in range(2))
 
@@ -431,7 +475,7 @@ def test_scrambled_is_the_same_in_every_trial():
 
 
 def test_every_loss_has_a_target_for_every_class():
-    for name in (*PAPER_LOSSES, "scrambled", *OTHER_LOSSES):
+    for name in (*PAPER_LOSSES, "scrambled", *OTHER_LOSSES, *LAYERS):
         assert len(training_loss(name, CIFAR).targets) == 100
 
 
@@ -439,6 +483,54 @@ def test_every_loss_has_a_target_for_every_class():
 def test_an_unknown_loss_is_refused(name):
     with pytest.raises(StructentError, match=f"must be standard, structured, .* got '{name}'"):
         training_loss(name, CIFAR)
+
+
+# The structure in the last layer
+
+
+@pytest.mark.parametrize("name", ["structured layer", "scrambled layer"])
+def test_a_structured_layer_alone_has_the_standard_loss(name):
+    assert loss_of(name) == loss_of("standard")
+
+
+def test_loss_and_layer_has_the_structured_loss():
+    assert loss_of("loss and layer") == loss_of("structured")
+
+
+@pytest.mark.parametrize("name", [*PAPER_LOSSES, "scrambled", *OTHER_LOSSES])
+def test_without_layer_in_its_name_a_loss_has_an_ordinary_last_layer(name):
+    assert last_layer(name, CIFAR) == 100
+
+
+@pytest.mark.parametrize(
+    ("name", "blocks_like"),
+    [
+        ("structured layer", "structured"),
+        ("loss and layer", "structured"),
+        ("scrambled layer", "scrambled"),
+    ],
+)
+def test_classes_of_a_block_share_vectors_of_the_last_layer(name, blocks_like):
+    layer = last_layer(name, CIFAR)
+    layer.build((None, 3))
+    # What is left to 1 is shared by the three levels above the classes.
+    blocks, shares = blocks_of(blocks_like), [0.4 / 3] * 3
+    covariance = np.zeros((100, 100))
+    # One vector after the other is set to 1: the kernel is linear in them.
+    assert layer.class_vectors.shape == (100, 3)
+    for vectors in (layer.class_vectors, layer.block_vectors):
+        for place in range(vectors.shape[0]):
+            layer.class_vectors.assign(np.zeros((100, 3)))
+            layer.block_vectors.assign(np.zeros(layer.block_vectors.shape))
+            values = np.zeros(vectors.shape)
+            values[place] = 1.0
+            vectors.assign(values)
+            rows = keras.ops.convert_to_numpy(layer.kernel)[0]
+            covariance += np.outer(rows, rows)
+    expected = 0.6 * np.eye(100)
+    for share, level in zip(shares, blocks, strict=False):
+        expected += share * (level[:, None] == level)
+    assert covariance == pytest.approx(expected, abs=1e-5)
 
 
 # What is measured of a network, against the project's metrics in NumPy

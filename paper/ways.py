@@ -1,0 +1,293 @@
+"""Ways to use a structure: in the loss, in the parameters, in both, in neither, and scrambled.
+
+Every way has its settings chosen on the validation rows of the trial, and is tested once.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from paper.experiment import Result
+from paper.tasks import Structure
+from paper.weather import Draw, Examples
+from structent.estimators.boosting import StructuredBoostingClassifier
+from structent.estimators.linear import StructuredLogisticRegression
+from structent.metrics import block_accuracy, block_log_loss
+from structent.structure import (
+    RandomPartition,
+    structure_from_confusion,
+    trivial,
+)
+from structent.studies import out_of_fold_confusion
+
+# Weights of the singletons in the loss and in the prior, and shares that leaves borrow: those that
+# "auto" chooses from, without the one that means "none".
+LOSS_WEIGHTS = (0.7, 0.4, 0.1)
+PRIOR_WEIGHTS = (0.8, 0.5, 0.2, 0.05)
+SMOOTHINGS = (0.3, 0.6, 0.8)
+PENALTIES = tuple(10.0 ** (step / 2) for step in range(-10, 7))
+# So tight that it does not matter where a fit starts, which it does with few rows of many classes.
+_TOL = 1e-6
+_N_LEVELS = 3  # of a learned structure
+
+NONE, LOSS, PARAMETERS, BOTH = "none", "loss", "parameters", "both"
+SCRAMBLED = "scrambled"
+LEARNED = "parameters, learned structure"
+# What a user gets who has no validation rows: "auto" within the training rows.
+OWN_NONE, OWN_AUTO, OWN_SCRAMBLED = "auto, none", "auto", "auto, scrambled"
+
+
+class Setting(NamedTuple):
+    """How much structure there is: a weight in the loss (1: none), and one in the parameters."""
+
+    in_loss: float
+    in_parameters: float
+
+
+class Found(NamedTuple):
+    """The setting with the lowest validation log loss, the loss, and the fitted model."""
+
+    setting: Setting
+    loss: float
+    model: Any
+
+
+class Model(Protocol):
+    """A kind of model, and how its settings are searched."""
+
+    @property
+    def plain(self) -> Setting:
+        """The setting without structure."""
+
+    @property
+    def in_loss(self) -> Sequence[float]:
+        """The weights to try in the loss."""
+
+    @property
+    def in_parameters(self) -> Sequence[float]:
+        """The weights to try in the parameters."""
+
+    def found(self, rows: Draw, structure: Structure, setting: Setting) -> Found:
+        """Return the best fit of one setting; what else there is to choose is chosen here."""
+
+    def by_itself(self, rows: Examples, structure: Structure) -> Any:
+        """Return a model that has chosen everything within its training rows."""
+
+
+class Linear:
+    """Logistic regression: the penalty is chosen for each setting.
+
+    The first search goes from a strong penalty to a weak one, later ones begin at the best so far.
+    Every fit starts from the last one.
+    """
+
+    plain = Setting(1.0, 1.0)
+    in_loss = LOSS_WEIGHTS
+    in_parameters = PRIOR_WEIGHTS
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._model = StructuredLogisticRegression(warm_start=True, tol=_TOL, max_iter=1000)
+        self._best_step: int | None = None
+
+    def found(self, rows: Draw, structure: Structure, setting: Setting) -> Found:
+        """Return the best fit of one setting, over penalties."""
+        self._model.set_params(
+            structure=structure, weights=setting.in_loss, prior=setting.in_parameters
+        )
+        tried: dict[int, Found] = {}
+        if self._best_step is None:
+            for step in range(len(PENALTIES)):
+                tried[step] = self._at(rows, setting, step)
+                if step - _best_of(tried) >= 2:
+                    break
+        else:
+            tried[self._best_step] = self._at(rows, setting, self._best_step)
+            for side in (1, -1):
+                step = self._best_step + side
+                while 0 <= step < len(PENALTIES):
+                    tried[step] = self._at(rows, setting, step)
+                    if _best_of(tried) != step:
+                        break
+                    step += side
+        self._best_step = _best_of(tried)
+        return tried[self._best_step]
+
+    def _at(self, rows: Draw, setting: Setting, step: int) -> Found:
+        self._model.set_params(C=PENALTIES[step])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # of candidates
+            self._model.fit(*rows.train)
+        loss = log_loss(self._model, rows.validation)
+        return Found(setting, loss, _Frozen(self._model))
+
+    def by_itself(self, rows: Examples, structure: Structure) -> Any:
+        """Return a model whose prior and penalty are chosen by cross-validation."""
+        model = StructuredLogisticRegression(
+            structure, weights=1.0, prior="auto", random_state=self._seed, max_iter=1000
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return model.fit(*rows)
+
+
+def _best_of(tried: dict[int, Found]) -> int:
+    return min(tried, key=lambda step: tried[step].loss)
+
+
+class _Frozen:
+    """The probabilities of a linear model as it is now: it goes on from here to other penalties."""
+
+    def __init__(self, model: StructuredLogisticRegression) -> None:
+        self.coef, self.intercept = model.coef_.copy(), model.intercept_.copy()
+        self.classes_, self.C = model.classes_, model.C_
+
+    def predict_proba(self, features: Any) -> Any:
+        logits = features @ self.coef.T + self.intercept
+        odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return odds / odds.sum(axis=1, keepdims=True)
+
+
+class Trees:
+    """Boosted trees by the default engine: depth and rounds are chosen on the validation rows."""
+
+    plain = Setting(1.0, 0.0)
+    in_loss = LOSS_WEIGHTS
+    in_parameters = SMOOTHINGS
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def found(self, rows: Draw, structure: Structure, setting: Setting) -> Found:
+        """Return the fit of one setting; a race on the validation rows chooses its depth."""
+        model = self._model(structure, setting.in_loss, setting.in_parameters or None)
+        model.fit(*rows.train, eval_set=tuple(rows.validation))
+        return Found(setting, log_loss(model, rows.validation), model)
+
+    def by_itself(self, rows: Examples, structure: Structure) -> Any:
+        """Return a model that holds back rows of its own, and is then trained on all."""
+        return self._model(structure, 1.0, "auto").fit(*rows)
+
+    def _model(self, structure: Structure, weights: float, smoothing: float | str | None) -> Any:
+        return StructuredBoostingClassifier(
+            structure, weights=weights, leaf_smoothing=smoothing, random_state=self._seed, n_jobs=1
+        )
+
+
+def compared(
+    model: Model,
+    rows: Draw,
+    structure: Structure,
+    *,
+    seed: int,
+    with_learned: bool,
+    by_itself: bool,
+) -> Result:
+    """Return the test scores of every way, and what each has chosen.
+
+    Parameters
+    ----------
+    model
+        The kind of model.
+    rows
+        The rows of a trial.
+    structure
+        How the classes are related.
+    seed
+        Decides how the structure is scrambled.
+    with_learned
+        Whether to learn a structure from the training rows, too.
+    by_itself
+        Whether to see what the model chooses within its training rows.
+    """
+    plain = trivial(structure.classes)
+    shuffled = structure.scramble(np.random.default_rng(seed))
+    found = {NONE: model.found(rows, plain, model.plain)}
+    found |= _ways(model, rows, structure, _both)
+    controls = _ways(model, rows, shuffled, _both_of_the_best)
+    found |= {f"{way}, {SCRAMBLED}": each for way, each in controls.items()}
+    if with_learned:
+        learned = _learned(rows.train, found[NONE].model.C, structure, seed)
+        found[LEARNED] = _best(model, rows, learned, _settings_of_parameters(model))
+    result = {
+        way: {
+            **scores(each.model, rows.test, structure),
+            "validation": round(each.loss, 6),
+            "setting": list(each.setting),
+        }
+        for way, each in found.items()
+    }
+    if by_itself:
+        # The trivial structure, not none: a model knows of classes that no training row has.
+        for way, its in ((OWN_NONE, plain), (OWN_AUTO, structure), (OWN_SCRAMBLED, shuffled)):
+            result[way] = scores(model.by_itself(rows.train, its), rows.test, structure)
+    return result
+
+
+def _ways(
+    model: Model,
+    rows: Draw,
+    structure: Structure,
+    both: Callable[[Model, Setting, Setting], list[Setting]],
+) -> dict[str, Found]:
+    """Return the loss alone, the parameters alone, and both, of the settings that are given."""
+    loss = _best(model, rows, structure, [model.plain._replace(in_loss=w) for w in model.in_loss])
+    parameters = _best(model, rows, structure, _settings_of_parameters(model))
+    tried = both(model, loss.setting, parameters.setting)
+    return {LOSS: loss, PARAMETERS: parameters, BOTH: _best(model, rows, structure, tried)}
+
+
+def _both(model: Model, loss: Setting, parameters: Setting) -> list[Setting]:
+    """Return every weight of the one with the best of the other."""
+    tried = {Setting(weight, parameters.in_parameters) for weight in model.in_loss}
+    tried |= {Setting(loss.in_loss, weight) for weight in model.in_parameters}
+    return sorted(tried)
+
+
+def _both_of_the_best(model: Model, loss: Setting, parameters: Setting) -> list[Setting]:  # noqa: ARG001
+    """Return the best of the one with the best of the other: enough for a control."""
+    return [Setting(loss.in_loss, parameters.in_parameters)]
+
+
+def _settings_of_parameters(model: Model) -> list[Setting]:
+    return [model.plain._replace(in_parameters=weight) for weight in model.in_parameters]
+
+
+def _best(model: Model, rows: Draw, structure: Structure, settings: Iterable[Setting]) -> Found:
+    found: Iterator[Found] = (model.found(rows, structure, setting) for setting in settings)
+    return min(found, key=lambda each: each.loss)
+
+
+def _learned(rows: Examples, penalty: float, structure: Structure, seed: int) -> Structure:
+    """Return a hierarchy of three levels from what a plain model confuses."""
+    classes = sorted(structure.classes)
+    model = StructuredLogisticRegression(C=penalty, tol=1e-3)
+    confusion = out_of_fold_confusion(
+        *rows, estimator=model, random_state=seed, n_folds=3, n_jobs=1
+    )
+    return structure_from_confusion(confusion, classes, n_levels=_N_LEVELS)
+
+
+def scores(model: Any, rows: Examples, structure: Structure) -> Result:
+    """Return log loss and accuracy, in a hierarchy also the accuracy one level up."""
+    proba, classes = model.predict_proba(rows.features), model.classes_.tolist()
+    result = {
+        "log_loss": round(log_loss(model, rows), 6),
+        "accuracy": round(block_accuracy(rows.labels, proba, trivial(classes)), 6),
+    }
+    if isinstance(structure, RandomPartition) and structure.is_nested:
+        above = list(structure.levels)[-2]
+        one_up = block_accuracy(rows.labels, proba, structure, level=above, classes=classes)
+        result["accuracy_one_level_up"] = round(one_up, 6)
+    return result
+
+
+def log_loss(model: Any, rows: Examples) -> float:
+    """Return the log loss of the classes, whatever structure the model was trained with."""
+    proba = model.predict_proba(rows.features)
+    return float(block_log_loss(rows.labels, proba, trivial(model.classes_.tolist())))
