@@ -327,7 +327,7 @@ class StructuredBoostingClassifier(
         proba = self.predict_proba(X)
         return predicted_level(proba, self._fitted.encoder.classes, self.structure_, level)
 
-    def calibrate_blocks(self, X: Any, y: Any) -> Self:
+    def calibrate_blocks(self, X: Any, y: Any, *, proba: Any = None) -> Self:
         """Calibrate the answers of :meth:`predict_blocks` on held-out rows.
 
         Afterwards its sets hold the true class with at least the requested probability, for rows
@@ -339,8 +339,13 @@ class StructuredBoostingClassifier(
         X, y
             Rows that were not used for training or early stopping, and their classes. Some
             hundreds are usual; a confidence of 0.9 needs at least 9 rows, one of 0.99 needs 99.
+        proba
+            For rows that were used for training: their out-of-fold probabilities, (n, classes), in
+            the order of ``classes_``, by models of cross-validation like this one. X is not looked
+            at then and may be None.
         """
-        scores = calibration_scores(y, self.predict_proba(X), self.classes_, self.structure_)
+        given = self.predict_proba(X) if proba is None else proba
+        scores = calibration_scores(y, given, self.classes_, self.structure_)
         return self.adopt(replace(self._fitted, block_scores=scores))
 
     def predict_blocks(self, X: Any, *, confidence: float = 0.9) -> HedgedPredictions:

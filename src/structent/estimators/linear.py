@@ -230,13 +230,14 @@ class StructuredLogisticRegression(
         proba = self.predict_proba(X)
         return predicted_level(proba, self._classes, self.structure_, level)
 
-    def calibrate_blocks(self, X: Any, y: Any) -> Self:
+    def calibrate_blocks(self, X: Any, y: Any, *, proba: Any = None) -> Self:
         """Calibrate the answers of :meth:`predict_blocks` on held-out rows.
 
         As :meth:`StructuredBoostingClassifier.calibrate_blocks
         <structent.estimators.StructuredBoostingClassifier.calibrate_blocks>`.
         """
-        scores = calibration_scores(y, self.predict_proba(X), self.classes_, self.structure_)
+        given = self.predict_proba(X) if proba is None else proba
+        scores = calibration_scores(y, given, self.classes_, self.structure_)
         self.block_scores_: FloatArray | None = scores
         return self
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from structent._typing import FloatArray
 from structent.structure import Partition
-from structent.studies.comparison import Difference, shown_folds
+from structent.studies.differences import Difference
 from structent.studies.orbit import Scrambled
+from structent.studies.plan import shown_folds
 
 # Losses that are equal may differ by rounding, where they are summed in another order.
 _TIE = 1e-12

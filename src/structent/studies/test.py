@@ -26,7 +26,7 @@ from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.metrics import structured_log_loss
 from structent.structure import RandomPartition, trivial
 from structent.structure.samplers import Structure
-from structent.studies.comparison import paired_difference
+from structent.studies.differences import paired_difference
 from structent.studies.fitting import (
     Rows,
     asked_structure,
