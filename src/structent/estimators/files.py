@@ -173,6 +173,12 @@ def load_linear(path: str | os.PathLike[str]) -> tuple[FittedLinear, Saved]:
     return _read(Path(path), _LINEAR)
 
 
+def estimator_of(path: str | os.PathLike[str]) -> str:
+    """Return the name of the class that loads a model file."""
+    metadata = _metadata(_members(Path(path)), Path(path))
+    return _KINDS[metadata["format"]].estimator
+
+
 def attachment(path: str | os.PathLike[str], name: str) -> str | None:
     """Return a text that was saved along with a model, None if there is none of that name."""
     members = _members(Path(path))
