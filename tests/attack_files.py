@@ -72,6 +72,7 @@ MODELS = {
     "bags.structent": "models of our own engine",
     "linear.structent": "linear models",
     "pairs.structent": "linear models",
+    "table.structent": "linear models",
     "vector.structent": "models of XGBoost",
     "per_class.structent": "models of XGBoost",
     "lightgbm.structent": "models of LightGBM",
@@ -145,6 +146,9 @@ def _models() -> Iterator[tuple[str, Any]]:
             yield f"{name}.structent", model.fit(features, labels)
     linear = StructuredLogisticRegression(plants, prior=0.5).fit(numbers, labels)
     yield "linear.structent", linear.calibrate_blocks(numbers, labels)
+    gaps = table.assign(size=table["size"].where(table["size"] < 1.5))
+    of_table = StructuredLogisticRegression(plants, encode=True).fit(gaps, labels)
+    yield "table.structent", of_table
     pairs = _structures()["fixed.json"].structure.product(plants)
     places = np.arange(200) % len(pairs.classes)
     of_pairs = StructuredLogisticRegression(pairs, max_iter=5)
@@ -392,7 +396,7 @@ def _loaded_model(path: Path, name: str) -> Any:
     structure = None if model.structure is None else model.structure.to_json()
     about = (repr(model), model.classes_.tolist(), structure, notes)
     table = _table(20)
-    if is_linear or name.startswith("trees"):
+    if name.removesuffix(".structent") in ("linear", "pairs", "trees"):
         table = table[["size", "weight"]].to_numpy()
     names = getattr(model, "feature_names_in_", None)
     if model.n_features_in_ != table.shape[1] or (

@@ -41,7 +41,7 @@ def grown(seed, max_depth=3, n=40, columns=None):
     leaves = np.flatnonzero(nodes.left == 0)
     values = np.random.default_rng(seed).normal(size=(len(leaves), N_CLASSES)).astype(np.float32)
     columns = np.arange(N_COLUMNS) if columns is None else columns
-    return Forest.of_tree(nodes, leaves, values, columns)
+    return Forest.of_tree(nodes, values, columns)
 
 
 def some_forest(seed=0, n_trees=3, max_depth=3):
@@ -79,7 +79,7 @@ def test_the_rows_a_tree_was_grown_on_get_the_values_of_their_leaves():
     nodes, rows = problem.grown(Limits(4))
     leaves = np.flatnonzero(nodes.left == 0)
     values = np.arange(len(leaves), dtype=np.float32)[:, None]
-    forest = Forest.of_tree(nodes, leaves, values, np.arange(N_COLUMNS))
+    forest = Forest.of_tree(nodes, values, np.arange(N_COLUMNS))
     margins = np.zeros((60, 1), np.float32)
     forest.add_to(margins, problem.table.bins)
     for number, leaf in enumerate(leaves):
@@ -143,9 +143,7 @@ def test_gains_are_the_sums_over_the_splits_of_each_column():
 def test_leaves_gain_nothing():
     problem = exact_problem(0, 40, N_COLUMNS, n_classes=N_CLASSES)
     nodes, _ = problem.grown(Limits(4, max_leaves=3))  # of its leaves some could be split
-    forest = Forest.of_tree(
-        nodes, np.flatnonzero(nodes.left == 0), np.zeros((3, N_CLASSES), np.float32), np.arange(4)
-    )
+    forest = Forest.of_tree(nodes, np.zeros((3, N_CLASSES), np.float32), np.arange(4))
     assert (forest.gain[forest.column < 0] == 0).all()
     assert (forest.gain[forest.column >= 0] > 0).all()
 

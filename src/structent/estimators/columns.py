@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
 
 from structent._typing import IndexArray
 from structent.errors import StructentError
@@ -148,6 +149,27 @@ class CodedTable:
                 codes = np.unique(self.codes[:, j])
                 found[j] = tuple(categories[int(code)] for code in codes[~np.isnan(codes)])
         return Columns(tuple(found))
+
+
+def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Return X if it has the columns of the training rows; arrays as numbers, NaN allowed."""
+    if isinstance(X, CodedTable):
+        if reset:
+            estimator.n_features_in_ = X.shape[1]
+        return X
+    if is_table(X):
+        return validate_data(estimator, X, reset=reset, skip_check_array=True)
+    with np.errstate(over="ignore"):  # numbers that become infinite are refused with the others
+        return validate_data(
+            estimator, X, reset=reset, dtype=np.float32, ensure_all_finite="allow-nan"
+        )
+
+
+def table_to_fit(estimator: Any, X: Any) -> CodedTable:
+    """Return the training rows of an estimator, with the categories that these rows have."""
+    X = validated(estimator, X, reset=True)
+    columns = X.columns_of_rows() if isinstance(X, CodedTable) else Columns.of(X)
+    return CodedTable(columns, columns.codes(X))
 
 
 def _recoded(table: CodedTable, columns: Columns) -> FloatTable:

@@ -30,7 +30,6 @@ Margins: TypeAlias = NDArray[np.float32]
 _BLOCK = 2048  # rows that are summed by themselves, whatever the number of threads
 _WORTH_A_THREAD = 50_000  # numbers
 _RACE_ROUNDS, _SMOOTHING_RACE_ROUNDS, _RACE_RATE, _RACE_PATIENCE = 40, 80, 0.3, 6
-_LARGEST = float(np.finfo(np.float32).max)
 
 
 class Examples(NamedTuple):
@@ -275,12 +274,8 @@ class Booster:
             table, self._statistics, seen, self._limits, self._room, self._margins.shape[1],
             how.n_threads, is_signed=is_signed,
         )  # fmt: skip
-        with np.errstate(over="ignore"):
-            gain = np.ldexp(nodes.gain.astype(np.float64), -self._exponent)
-        nodes.gain[:] = np.minimum(gain, _LARGEST)
-        leaves = np.flatnonzero(nodes.left == 0)
-        values = self._leaf_values(nodes, leaves, seen, relatives)
-        tree = Forest.of_tree(nodes, leaves, values, columns)
+        values = self._leaf_values(nodes, seen, relatives)
+        tree = Forest.of_tree(nodes, values, columns, -self._exponent)
         if len(others):
             margins = self._margins[others]
             tree.add_to(margins, self._rows.table.bins[others], how.n_threads)
@@ -308,26 +303,23 @@ class Booster:
         return is_signed
 
     def _leaf_values(
-        self, nodes: Nodes, leaves: IndexArray, seen: RowArray, relatives: Relatives | None
+        self, nodes: Nodes, seen: RowArray, relatives: Relatives | None
     ) -> NDArray[np.float32]:
         """Return the values of each leaf, (leaves, classes), and add them to its rows."""
         how, (n_rows, n_classes) = self._how, self._margins.shape
         n_threads = max(1, min(how.n_threads, n_rows * n_classes // _WORTH_A_THREAD))
-        _write_leaves(nodes.begin[leaves], nodes.end[leaves], seen, self._leaf_of)
+        n_leaves = _write_leaves(nodes.begin, nodes.end, nodes.left, seen, self._leaf_of)
         # Blocks of rows are summed by themselves, so that the number of threads does not show.
         n_blocks = -(-n_rows // _BLOCK)
-        sums = np.zeros((n_blocks, len(leaves), 2, n_classes), np.float32)
+        sums: NDArray[Any] = np.zeros((n_blocks, n_leaves, 2, n_classes), np.float32)
         in_parts(
             _sum_gradients, n_blocks, n_threads, self._leaf_of, self._gradient, self._hessian, sums
         )
-        of_leaves = sums.sum(axis=0, dtype=np.float64)  # (leaves, 2, classes)
         if relatives is not None:
-            of_leaves = relatives.smoothed(of_leaves, how.leaf_smoothing)
-        gradient, curvature = of_leaves.transpose(1, 0, 2)
-        curvature += self._limits.reg_lambda
-        # Rows without weight have neither gradient nor curvature.
-        steps = np.divide(-gradient, curvature, out=np.zeros_like(gradient), where=curvature > 0)
-        values: NDArray[np.float32] = (how.learning_rate * steps).astype(np.float32)
+            of_leaves = sums.sum(axis=0, dtype=np.float64)  # (leaves, 2, classes)
+            sums = relatives.smoothed(of_leaves, how.leaf_smoothing)[None]
+        values = np.empty((n_leaves, n_classes), np.float32)
+        _write_values(sums, self._limits.reg_lambda, how.learning_rate, values)
         in_parts(
             _add_to_rows, n_blocks, n_threads, self._leaf_of, values.reshape(-1), n_classes,
             self._margins.reshape(-1),
@@ -345,6 +337,8 @@ class _Judge:
         weights = rows.weights / rows.weights.max()  # sums of huge ones would overflow
         self._shares = weights / weights.sum()
         self._margins = _margins(start, len(rows.labels))
+        self._ones = np.ones(len(rows.labels), np.float32)
+        self._losses = np.empty(len(rows.labels), np.float32)
         self.losses: list[float] = []
         self.shares_of_rows: FloatArray = np.empty(0)
         self.best_round = 0
@@ -352,15 +346,15 @@ class _Judge:
     def loss_with(self, tree: Forest) -> float:
         """Return the mean loss with one more tree."""
         tree.add_to(self._margins, self._rows.table.bins, self._n_threads)
-        losses = fused.loss_and_gradient(
-            self._margins, self._rows.labels, self._loss.layout, gradient=None,
+        fused.gradient_and_curvature(
+            self._margins, self._rows.labels, self._ones, self._loss.layout, losses=self._losses,
             n_threads=self._n_threads, coarse=self._loss.sets,
         )  # fmt: skip
-        self.losses.append(float(losses.rows @ self._shares))
+        self.losses.append(float(self._losses @ self._shares))
         is_first = len(self.losses) == 1
         if is_first or self.losses[-1] < self.losses[self.best_round]:
             self.best_round = len(self.losses) - 1
-            self.shares_of_rows = losses.rows * self._shares
+            self.shares_of_rows = self._losses * self._shares
         return self.losses[-1]
 
     def has_turned(self, patience: int | None) -> bool:
@@ -396,12 +390,16 @@ def _sampled_columns(
 
 
 @kernel
-def _write_leaves(begin: Any, end: Any, seen: Any, leaf_of: Any) -> None:
-    """Write the leaf of each row, -1 for those that the tree has not seen."""
+def _write_leaves(begin: Any, end: Any, left: Any, seen: Any, leaf_of: Any) -> int:
+    """Write the leaf of each row, -1 if the tree has not seen it; return how many leaves it has."""
     leaf_of[:] = -1
-    for leaf in range(begin.size):
-        for r in range(begin[leaf], end[leaf]):
-            leaf_of[seen[r]] = leaf
+    leaf = 0
+    for node in range(begin.size):
+        if left[node] == 0:
+            for r in range(begin[node], end[node]):
+                leaf_of[seen[r]] = leaf
+            leaf += 1
+    return leaf
 
 
 @kernel
@@ -425,6 +423,21 @@ def _sum_gradients(
                 for c in range(n_classes):
                     g[c] += of_row[c]
                     h[c] += abs(of_row[c])
+
+
+@kernel
+def _write_values(sums: Any, reg_lambda: float, learning_rate: float, values: Any) -> None:
+    """Write the values of each leaf, given its sums of gradient and curvature in every block."""
+    for leaf in range(values.shape[0]):
+        for c in range(values.shape[1]):
+            gradient, curvature = 0.0, 0.0
+            for block in range(sums.shape[0]):
+                gradient += sums[block, leaf, 0, c]
+                curvature += sums[block, leaf, 1, c]
+            curvature += reg_lambda
+            # Rows without weight have neither gradient nor curvature.
+            step = -gradient / curvature if curvature > 0 else 0.0
+            values[leaf, c] = learning_rate * step
 
 
 @kernel

@@ -32,6 +32,7 @@ _DTYPES = {
 }  # fmt: skip
 _TABLES = ("goes_left", "values")  # arrays of two axes
 _LONGEST_HEADER = 1000  # bytes
+_LARGEST = float(np.finfo(np.float32).max)
 DEEPEST_TREE = 30  # max_depth of the estimator is at most this
 
 
@@ -65,32 +66,43 @@ class Forest:
 
     @classmethod
     def of_tree(
-        cls, nodes: Nodes, leaves: IndexArray, values: NDArray[np.float32], columns: IndexArray
+        cls,
+        nodes: Nodes,
+        values: NDArray[np.float32],
+        columns: IndexArray,
+        gain_exponent: int = 0,
     ) -> Forest:
-        """Return a tree that was grown on some columns, with the values of each of its leaves."""
-        column = columns[nodes.column].astype(np.int32)
-        child = nodes.left.astype(np.int32)
-        gain = nodes.gain.copy()
-        column[leaves], child[leaves], gain[leaves] = -1, np.arange(len(leaves)), 0
+        """Return a tree that was grown on some columns, with the values of each of its leaves.
+
+        Its gains are multiplied by two to the power of ``gain_exponent``.
+        """
+        n_nodes = len(nodes.left)
+        (column, child), gain = np.empty((2, n_nodes), np.int32), np.empty(n_nodes, np.float32)
+        _write_tree(
+            nodes.left, nodes.column, nodes.gain, columns, gain_exponent, column, child, gain
+        )
         bits = np.packbits(nodes.goes_left, axis=1, bitorder="little").view("<u8")
-        return cls(np.array([0, len(column)]), column, child, bits, gain, values)
+        return cls(np.array([0, n_nodes]), column, child, bits, gain, values)
 
     @classmethod
     def joined(cls, forests: Sequence[Forest]) -> Forest:
         """Return the trees of several forests as one."""
-        n_nodes = np.cumsum([0, *(forest.first_node[-1] for forest in forests)])
-        n_leaves = np.cumsum([0, *(len(forest.values) for forest in forests)])
+        n_trees, n_nodes, n_leaves = (
+            np.array([len(array) for array in arrays])
+            for arrays in zip(
+                *((f.first_node[1:], f.column, f.values) for f in forests), strict=True
+            )
+        )
+        first_node = np.concatenate([forest.first_node[1:] for forest in forests])
+        nodes_before, leaves_before = (np.cumsum(n) - n for n in (n_nodes, n_leaves))
+        first_node += np.repeat(nodes_before, n_trees)
+        column = np.concatenate([forest.column for forest in forests])
+        child = np.concatenate([forest.child for forest in forests])
+        child += np.where(column < 0, np.repeat(leaves_before, n_nodes), 0).astype(np.int32)
         return cls(
-            np.concatenate(
-                [[0], *(f.first_node[1:] + n for f, n in zip(forests, n_nodes, strict=False))]
-            ),
-            np.concatenate([forest.column for forest in forests]),
-            np.concatenate(
-                [
-                    np.where(forest.column < 0, forest.child + before, forest.child)
-                    for forest, before in zip(forests, n_leaves, strict=False)
-                ]
-            ).astype(np.int32),
+            np.concatenate([[0], first_node]),
+            column,
+            child,
             np.concatenate([forest.goes_left for forest in forests]),
             np.concatenate([forest.gain for forest in forests]),
             np.concatenate([forest.values for forest in forests]),
@@ -234,6 +246,22 @@ def check_children(splits: IndexArray, left: IndexArray, right: IndexArray, n_no
 def damaged(why: str) -> StructentError:
     """Return the error of a file whose trees cannot be those that were saved."""
     return StructentError(f"the trees in the file are damaged: {why}; save the model again")
+
+
+@kernel
+def _write_tree(
+    left: Any, column_of: Any, gain_of: Any, columns: Any, gain_exponent: int, column: Any,
+    child: Any, gain: Any,
+) -> None:  # fmt: skip
+    """Write the columns, children and gains of a forest of one tree."""
+    n_leaves = 0
+    for node in range(left.size):
+        if left[node] == 0:
+            column[node], child[node], gain[node] = -1, n_leaves, 0
+            n_leaves += 1
+            continue
+        column[node], child[node] = columns[column_of[node]], left[node]
+        gain[node] = min(math.ldexp(float(gain_of[node]), gain_exponent), _LARGEST)
 
 
 @kernel
