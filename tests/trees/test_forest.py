@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from structent import StructentError
 from structent.trees import forest as forest_module
-from structent.trees.forest import Forest, check_children
+from structent.trees.forest import Forest, GrowingForest, check_children
 from structent.trees.growing import Limits
 from tests.trees import reference
 from tests.trees.problems import exact_problem
@@ -32,20 +32,28 @@ TREE = Forest(  # node 0 has the children 1 and 2, node 1 has 3 and 4
 INNER, LEAF, N_NODES, N_LEAVES = 1, 2, 5, 3
 
 
-def grown(seed, max_depth=3, n=40, columns=None):
-    """A forest of one tree with random values in its leaves."""
+def add_tree(forest, seed, max_depth, n=40, columns=None):
+    """Add a tree with random values in its leaves."""
     problem = exact_problem(
         seed, n, N_COLUMNS, n_bins=40, missing=0.2, categories=2, n_classes=N_CLASSES
     )
     nodes, _ = problem.grown(Limits(max_depth))
-    leaves = np.flatnonzero(nodes.left == 0)
-    values = np.random.default_rng(seed).normal(size=(len(leaves), N_CLASSES)).astype(np.float32)
-    columns = np.arange(N_COLUMNS) if columns is None else columns
-    return Forest.of_tree(nodes, values, columns)
+    values = forest.add(nodes, np.arange(N_COLUMNS) if columns is None else columns)
+    values[:] = np.random.default_rng(seed).normal(size=values.shape)
+
+
+def grown(seed, max_depth=3, n=40, columns=None):
+    """A forest of one tree."""
+    forest = GrowingForest(N_CLASSES)
+    add_tree(forest, seed, max_depth, n, columns)
+    return forest.first(1)
 
 
 def some_forest(seed=0, n_trees=3, max_depth=3):
-    return Forest.joined([grown(seed + tree, max_depth) for tree in range(n_trees)])
+    forest = GrowingForest(N_CLASSES)
+    for tree in range(n_trees):
+        add_tree(forest, seed + tree, max_depth)
+    return forest.first(n_trees)
 
 
 def any_bins(seed, n=30):
@@ -78,20 +86,20 @@ def test_the_rows_a_tree_was_grown_on_get_the_values_of_their_leaves():
     problem = exact_problem(0, 60, N_COLUMNS, missing=0.2, categories=2)
     nodes, rows = problem.grown(Limits(4))
     leaves = np.flatnonzero(nodes.left == 0)
-    values = np.arange(len(leaves), dtype=np.float32)[:, None]
-    forest = Forest.of_tree(nodes, values, np.arange(N_COLUMNS))
+    forest = GrowingForest(1)
+    forest.add(nodes, np.arange(N_COLUMNS))[:, 0] = np.arange(len(leaves))
     margins = np.zeros((60, 1), np.float32)
-    forest.add_to(margins, problem.table.bins)
+    forest.first(1).add_to(margins, problem.table.bins)
     for number, leaf in enumerate(leaves):
         assert (margins[rows[nodes.begin[leaf] : nodes.end[leaf]]] == number).all()
 
 
 def test_every_byte_is_a_bin_that_can_be_predicted():
     """Those of columns with few bins, too: what no bin of the training had goes right."""
-    forest = Forest.joined([TREE, grown(0)])
     bins = np.repeat(np.arange(256, dtype=np.uint8)[:, None], N_COLUMNS, axis=1)
-    wanted = reference.predicted(forest, bins, [0.5, -1, 2])
-    np.testing.assert_array_equal(added(forest, bins), wanted)
+    for forest in (TREE, grown(0)):
+        wanted = reference.predicted(forest, bins, [0.5, -1, 2])
+        np.testing.assert_array_equal(added(forest, bins), wanted)
     # The node 1 of TREE sends the bins 63, 64 and 192 to 194 left, its root 0 and 3.
     only = np.tile(bins[:1], (256, 1))
     only[:, 3] = np.arange(256)
@@ -121,13 +129,32 @@ def test_a_tree_of_some_columns_walks_by_these():
 
 
 @few
-@given(st.integers(0, 2**32), st.integers(1, 3), st.integers(1, 3))
-def test_a_joined_forest_predicts_what_its_parts_add_up_to(seed, n_first, n_second):
-    first, second = some_forest(seed, n_first), some_forest(seed + 10, n_second)
-    bins = any_bins(seed)
-    wanted = added(first, bins)
-    second.add_to(wanted, bins)
-    np.testing.assert_array_equal(added(Forest.joined([first, second]), bins), wanted)
+@given(st.integers(0, 2**32), st.integers(1, 12))
+def test_the_last_tree_of_a_growing_forest_can_be_added_before_it_is_whole(seed, n_trees):
+    forest, bins = GrowingForest(N_CLASSES), any_bins(seed)
+    margins = np.tile(np.float32([0.5, -1, 2]), (len(bins), 1))
+    for tree in range(n_trees):
+        add_tree(forest, seed + tree, max_depth=tree % 4)
+        forest.add_last_to(margins, bins)
+        assert forest.n_trees == tree + 1
+        np.testing.assert_array_equal(margins, added(forest.first(tree + 1), bins))
+
+
+def test_the_first_trees_of_a_growing_forest_are_those_of_a_forest_of_their_own():
+    forest = GrowingForest(N_CLASSES)
+    for seed in range(5):
+        add_tree(forest, seed, max_depth=3)
+    assert_same(forest.first(3), some_forest(0, 3))
+
+
+def test_gains_are_multiplied_by_a_power_of_two_and_stay_finite():
+    problem = exact_problem(0, 40, N_COLUMNS, n_classes=N_CLASSES)
+    nodes, _ = problem.grown(Limits(2))
+    is_split = nodes.left > 0
+    for exponent, wanted in ((-3, nodes.gain[is_split] / 8), (1024, np.finfo(np.float32).max)):
+        forest = GrowingForest(N_CLASSES)
+        forest.add(nodes, np.arange(N_COLUMNS), exponent)[:] = 0
+        np.testing.assert_array_equal(forest.first(1).gain[is_split], wanted)
 
 
 def test_gains_are_the_sums_over_the_splits_of_each_column():
@@ -143,7 +170,9 @@ def test_gains_are_the_sums_over_the_splits_of_each_column():
 def test_leaves_gain_nothing():
     problem = exact_problem(0, 40, N_COLUMNS, n_classes=N_CLASSES)
     nodes, _ = problem.grown(Limits(4, max_leaves=3))  # of its leaves some could be split
-    forest = Forest.of_tree(nodes, np.zeros((3, N_CLASSES), np.float32), np.arange(4))
+    growing = GrowingForest(N_CLASSES)
+    growing.add(nodes, np.arange(4))[:] = 0
+    forest = growing.first(1)
     assert (forest.gain[forest.column < 0] == 0).all()
     assert (forest.gain[forest.column >= 0] > 0).all()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from structent._compiled import inlined, kernel
+from structent._compiled import inlined, kernel, within
 from structent._files import json_line
 from structent._threads import in_parts
 from structent._typing import FloatArray, IndexArray
@@ -32,6 +31,7 @@ _DTYPES = {
 }  # fmt: skip
 _TABLES = ("goes_left", "values")  # arrays of two axes
 _LONGEST_HEADER = 1000  # bytes
+_ONE_ROOT = np.zeros(2, np.int64)  # the first node of a forest of one tree
 _LARGEST = float(np.finfo(np.float32).max)
 DEEPEST_TREE = 30  # max_depth of the estimator is at most this
 
@@ -63,50 +63,6 @@ class Forest:
     goes_left: NDArray[np.uint64]
     gain: NDArray[np.float32]
     values: NDArray[np.float32]
-
-    @classmethod
-    def of_tree(
-        cls,
-        nodes: Nodes,
-        values: NDArray[np.float32],
-        columns: IndexArray,
-        gain_exponent: int = 0,
-    ) -> Forest:
-        """Return a tree that was grown on some columns, with the values of each of its leaves.
-
-        Its gains are multiplied by two to the power of ``gain_exponent``.
-        """
-        n_nodes = len(nodes.left)
-        (column, child), gain = np.empty((2, n_nodes), np.int32), np.empty(n_nodes, np.float32)
-        _write_tree(
-            nodes.left, nodes.column, nodes.gain, columns, gain_exponent, column, child, gain
-        )
-        bits = np.packbits(nodes.goes_left, axis=1, bitorder="little").view("<u8")
-        return cls(np.array([0, n_nodes]), column, child, bits, gain, values)
-
-    @classmethod
-    def joined(cls, forests: Sequence[Forest]) -> Forest:
-        """Return the trees of several forests as one."""
-        n_trees, n_nodes, n_leaves = (
-            np.array([len(array) for array in arrays])
-            for arrays in zip(
-                *((f.first_node[1:], f.column, f.values) for f in forests), strict=True
-            )
-        )
-        first_node = np.concatenate([forest.first_node[1:] for forest in forests])
-        nodes_before, leaves_before = (np.cumsum(n) - n for n in (n_nodes, n_leaves))
-        first_node += np.repeat(nodes_before, n_trees)
-        column = np.concatenate([forest.column for forest in forests])
-        child = np.concatenate([forest.child for forest in forests])
-        child += np.where(column < 0, np.repeat(leaves_before, n_nodes), 0).astype(np.int32)
-        return cls(
-            np.concatenate([[0], first_node]),
-            column,
-            child,
-            np.concatenate([forest.goes_left for forest in forests]),
-            np.concatenate([forest.gain for forest in forests]),
-            np.concatenate([forest.values for forest in forests]),
-        )
 
     @property
     def n_trees(self) -> int:
@@ -155,6 +111,76 @@ class Forest:
         _check_shapes(forest, n_classes)
         _check_indices(forest, n_columns)
         return forest
+
+
+class GrowingForest:
+    """Trees that are added one after the other, in arrays with room for more of them."""
+
+    def __init__(self, n_classes: int) -> None:
+        self._n_classes = n_classes
+        self._first_node, self._first_leaf = [0], [0]
+        self._column, self._child = np.empty((2, 0), np.int32)
+        self._goes_left, self._gain = np.empty((0, 4), np.uint64), np.empty(0, np.float32)
+        self._values = np.empty((0, n_classes), np.float32)
+        # The steps of the last tree: see Forest._steps.
+        self._step, self._depth = np.empty(0, np.uint64), np.zeros(1, np.int64)
+        self._goes_right = np.empty((0, 4), np.uint64)
+
+    @property
+    def n_trees(self) -> int:
+        """How many trees there are."""
+        return len(self._first_node) - 1
+
+    def add(self, nodes: Nodes, columns: IndexArray, gain_exponent: int = 0) -> NDArray[np.float32]:
+        """Add a tree that was grown on some columns; return where to write its leaves' values.
+
+        Its gains are multiplied by two to the power of ``gain_exponent``. The values are those of
+        its leaves in the order of the nodes, (leaves, classes).
+        """
+        n_nodes, node, leaf = len(nodes.left), self._first_node[-1], self._first_leaf[-1]
+        last_leaf = leaf + (n_nodes + 1) // 2
+        self._make_room(node + n_nodes, last_leaf)
+        _write_tree(
+            nodes.left, nodes.column, nodes.gain, nodes.goes_left, columns, gain_exponent, node,
+            leaf, self._column, self._child, self._goes_left, self._gain, self._step,
+            self._goes_right, self._depth,
+        )  # fmt: skip
+        self._first_node.append(node + n_nodes)
+        self._first_leaf.append(last_leaf)
+        return self._values[leaf:last_leaf]
+
+    def _make_room(self, n_nodes: int, n_leaves: int) -> None:
+        if n_nodes > len(self._column):
+            for name in ("_column", "_child", "_goes_left", "_gain", "_step", "_goes_right"):
+                setattr(self, name, _longer(getattr(self, name), 2 * n_nodes))
+        if n_leaves > len(self._values):
+            self._values = _longer(self._values, 2 * n_leaves)
+
+    def add_last_to(self, margins: NDArray[np.float32], bins: BinTable, n_threads: int = 1) -> None:
+        """Add the values of the last tree to the logits of each row, (n, classes)."""
+        in_parts(
+            _add_values, len(bins), n_threads, _ONE_ROOT, self._step, self._goes_right.reshape(-1),
+            self._depth, self._child[self._first_node[-2] :], self._values.reshape(-1),
+            bins.reshape(-1), bins.shape[1], margins.shape[1], margins.reshape(-1),
+            least=_LEAST_ROWS,
+        )  # fmt: skip
+
+    def first(self, n_trees: int) -> Forest:
+        """Return the first trees."""
+        n_nodes, n_leaves = self._first_node[n_trees], self._first_leaf[n_trees]
+        return Forest(
+            np.array(self._first_node[: n_trees + 1]),
+            *(array[:n_nodes].copy() for array in (self._column, self._child)),
+            self._goes_left[:n_nodes].copy(),
+            self._gain[:n_nodes].copy(),
+            self._values[:n_leaves].copy(),
+        )
+
+
+def _longer(array: NDArray[Any], n: int) -> NDArray[Any]:
+    longer = np.empty((n, *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    return longer
 
 
 def _arrays(content: bytes) -> dict[str, NDArray[Any]]:
@@ -249,19 +275,38 @@ def damaged(why: str) -> StructentError:
 
 
 @kernel
-def _write_tree(
-    left: Any, column_of: Any, gain_of: Any, columns: Any, gain_exponent: int, column: Any,
-    child: Any, gain: Any,
+def _write_tree(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
+    left: Any, column_of: Any, gain_of: Any, bins_left: Any, columns: Any, gain_exponent: int,
+    first_node: int, first_leaf: int, column: Any, child: Any, goes_left: Any, gain: Any,
+    step: Any, goes_right: Any, depth: Any,
 ) -> None:  # fmt: skip
-    """Write the columns, children and gains of a forest of one tree."""
-    n_leaves = 0
+    """Write the nodes of a tree behind others, from ``first_node`` on, and its steps."""
+    leaf, last_node = first_leaf, first_node + left.size
     for node in range(left.size):
+        at = first_node + node
+        for word in range(4):
+            goes_left[at, word] = _bits(bins_left, node, 64 * word)
+            goes_right[node, word] = ~goes_left[at, word]
         if left[node] == 0:
-            column[node], child[node], gain[node] = -1, n_leaves, 0
-            n_leaves += 1
+            column[at], child[at], gain[at] = -1, leaf, 0
+            leaf += 1
             continue
-        column[node], child[node] = columns[column_of[node]], left[node]
-        gain[node] = min(math.ldexp(float(gain_of[node]), gain_exponent), _LARGEST)
+        column[at], child[at] = columns[column_of[node]], left[node]
+        gain[at] = min(math.ldexp(float(gain_of[node]), gain_exponent), _LARGEST)
+    depth[0] = 0
+    _write_some_steps(
+        np.array([0, left.size]), column[first_node:last_node], child[first_node:last_node], step,
+        goes_right, depth,
+    )  # fmt: skip
+
+
+@inlined
+def _bits(flags: Any, line: int, first: int) -> Any:
+    """Return 64 flags as the bits of a number."""
+    bits = _U(0)
+    for place in range(64):
+        bits |= _U(flags[line, first + place]) << _U(place)
+    return bits
 
 
 @kernel
@@ -279,6 +324,9 @@ def _write_steps(
             left = first_node[tree] + np.int64(child[node])
             step[node] = (_U(left) << _U(32)) | _U(column[node])
             above[left] = above[left + 1] = above[node] + 1
+
+
+_write_some_steps = within(_write_steps)
 
 
 @kernel
