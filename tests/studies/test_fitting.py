@@ -258,6 +258,6 @@ def test_a_short_form_asks_about_the_structure_that_it_names():
     given = compare(X, y, circular([1, 2, 3, 4, 5, 6], width=2), estimator=TREES, **SMALL)
     named = compare(X, y, "circular:width=2", estimator=TREES, **SMALL)
     assert named.structure == given.structure
-    assert named.against_none.per_fold.tolist() == given.against_none.per_fold.tolist()
+    assert named.against_none.per_split.tolist() == given.against_none.per_split.tolist()
     tested = structure_test(X, y, "ordinal", estimator=TREES, n_permutations=3, **SMALL)
     assert tested.structure == ordinal([1, 2, 3, 4, 5, 6])

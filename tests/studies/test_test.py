@@ -416,8 +416,8 @@ def test_the_difference_is_paired_over_the_folds_and_below_zero_where_it_helps()
 
     fours, twos = gains_of(losses, TREE)
     assert (fours.level, fours.weight) == ("fours", 0.2)
-    np.testing.assert_allclose(fours.difference.per_fold, 0.0)
-    np.testing.assert_allclose(twos.difference.per_fold, -0.5 - 0.1 * folds)
+    np.testing.assert_allclose(fours.difference.per_split, 0.0)
+    np.testing.assert_allclose(twos.difference.per_split, -0.5 - 0.1 * folds)
     assert twos.difference.is_lower
     assert twos.partition == TREE.partitions[1]
 
@@ -446,7 +446,7 @@ def test_an_estimator_is_scored_on_the_folds_of_the_test(tmp_path):
     first, second = (partition_gains(features, labels, TREE, n_jobs=n, **asked) for n in (1, 2))
     assert len(kept.read_text().splitlines()) == 3
     for one, other in zip(first, second, strict=True):
-        np.testing.assert_array_equal(one.difference.per_fold, other.difference.per_fold)
+        np.testing.assert_array_equal(one.difference.per_split, other.difference.per_split)
 
 
 def test_a_sampler_has_no_partitions_to_leave_out():

@@ -240,7 +240,5 @@ def _references(found: Comparison) -> list[str]:
         return []
     losses = ", ".join(f"{name} {loss:.4f}" for name, loss in references.log_losses.items())
     splits = "split" if references.n_splits == 1 else f"{references.n_splits} splits"
-    return [
-        f"For comparison, log loss on the first {splits}: ours without structure "
-        f"{references.ours:.4f}, scikit-learn's {losses}."
-    ]
+    ours = f"ours without structure {references.ours:.4f}"
+    return [f"For comparison, log loss on the first {splits}: {ours}, scikit-learn's {losses}."]

@@ -33,8 +33,8 @@ from structent.structure import RandomPartition
 from structent.studies.comparison import ARMS, METRICS, Comparison, KeptModel
 from structent.studies.models import shown_model
 from structent.studies.plan import NONE
-from structent.studies.wording import chosen_sentence, shown_candidate
 from structent.studies.significance import PartitionGain, StructureTest
+from structent.studies.wording import chosen_sentence, shown_candidate
 
 _PACKAGES = ("structent", "numpy", "scipy", "numba", "scikit-learn", "xgboost", "lightgbm")
 _TEMPLATES = "templates"

@@ -158,7 +158,7 @@ class Contest:
         cls, model: StudyModel, asked: Asked, rest: Rows, classes: tuple[Any, ...], plan: Plan,
         rng: np.random.RandomState, check_time: Callable[[], None] = lambda: None,
     ) -> Contest:  # fmt: skip
-        """Return the contest of a split; of the test rows, learning sees which classes there are."""
+        """Return the contest of a split; ``classes`` are those of all rows, for what is learned."""
         part_of = rest.folds(plan.n_parts, rng)
         validating = range(plan.n_parts) if plan.chooses_on_all else range(1)
         parts = [(rest.outside(part_of, part), rest.inside(part_of, part)) for part in validating]
@@ -173,7 +173,7 @@ class Contest:
         return self.model.tried(self.parts, self.structure, NONE, None)
 
     def best(self, plain: Tried, structure: Structure, candidates: Sequence[Candidate]) -> Tried:
-        """Return what has the lowest validation log loss; of equal ones, no structure comes first."""
+        """Return what has the lowest validation log loss; of equal ones, that with no structure."""
         found = [plain]
         for candidate in candidates:
             self.check_time()

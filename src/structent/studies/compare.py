@@ -188,8 +188,7 @@ def compare(  # noqa: PLR0913  a question has many sides
         on_plan(plan)
         if budget is None and plan.cap is not None:
             clock = _Clock(start, 60 * plan.cap)
-        splits = _splits(rows, plan, seed)
-        done = _scored_splits(kept, asked, rows, plan, splits, seed, workers, clock, tell)
+        done = _scored_splits(kept, asked, rows, plan, seed, workers, clock, tell)
         curve = _measured_curve(kept, asked, rows, plan, seed, tell) if learning_curve else None
         shown = structure_of(asked, kept.estimator, rows, rows.classes, np.random.RandomState(seed))
     task = _described(X, rows, shown, plan)
@@ -258,8 +257,8 @@ def _checked_question(
 def _checked_plan(model: StudyModel, rows: Rows, asked: Asked, numbers: _Numbers) -> Plan:
     """Return what is done: as the caller says, and else as the size of the task says."""
     size = Size(len(rows), _n_columns(rows), len(rows.coded.classes))
-    is_learned = isinstance(asked, LearnedStructure)
-    plan = plan_for(size, model.name, n_learning=asked.n_folds if is_learned else 0)
+    n_learning = asked.n_folds if isinstance(asked, LearnedStructure) else 0
+    plan = plan_for(size, model.name, n_learning=n_learning)
     n_folds = plan.n_folds if numbers.n_folds is None else numbers.n_folds
     n_repeats = plan.n_repeats if numbers.n_repeats is None else numbers.n_repeats
     if numbers.n_folds is None and rows.groups is not None:
@@ -267,10 +266,11 @@ def _checked_plan(model: StudyModel, rows: Rows, asked: Asked, numbers: _Numbers
     checked_folds(n_folds, rows, at_least=FEWEST_FOLDS)
     checked_integer(n_repeats, "n_repeats", at_least=1, at_most=1000)
     checked_integer(numbers.n_copies, "n_copies", at_least=1, at_most=1000)
-    candidates = tuple(each for each in plan.candidates if model.can_share() or not each.sharing)
+    given = None if isinstance(asked, LearnedStructure) else asked
     plan = replace(
-        plan, n_folds=n_folds, n_repeats=n_repeats, n_copies=numbers.n_copies, candidates=candidates
-    )
+        plan, n_folds=n_folds, n_repeats=n_repeats, n_copies=numbers.n_copies,
+        candidates=model.usable(plan.candidates, given),
+    )  # fmt: skip
     return with_minutes(plan, size, model.name)
 
 
@@ -309,7 +309,7 @@ def _out_of_time(clock: _Clock, what: str) -> StructentError:
 
 def _splits(rows: Rows, plan: Plan, seed: int) -> list[Split]:
     """Return the splits of every repeat."""
-    found = []
+    found: list[Split] = []
     for repeat in range(plan.n_repeats):
         fold_of = rows.folds(plan.n_folds, np.random.RandomState((seed, repeat)))
         for fold in range(plan.n_folds):
@@ -323,8 +323,8 @@ def _splits(rows: Rows, plan: Plan, seed: int) -> list[Split]:
 
 
 def _scored_splits(
-    model: StudyModel, asked: Asked, rows: Rows, plan: Plan, splits: list[Split], seed: int,
-    workers: int, clock: _Clock, tell: OnProgress,
+    model: StudyModel, asked: Asked, rows: Rows, plan: Plan, seed: int, workers: int,
+    clock: _Clock, tell: OnProgress,
 ) -> list[SplitScores]:  # fmt: skip
     """Return the scores of all splits that were done before the end of the time, in their order."""
 
@@ -334,7 +334,8 @@ def _scored_splits(
         except TimeIsUpError:
             return None
 
-    found = list(in_parallel(scored, [(split,) for split in splits], workers, "splits", tell))
+    splits = [(split,) for split in _splits(rows, plan, seed)]
+    found = list(in_parallel(scored, splits, workers, "splits", tell))
     done = [split for split in found if split is not None]
     if len(done) < _FEWEST_SPLITS:
         raise _out_of_time(clock, f"{_FEWEST_SPLITS} of {plan.n_splits} splits were done")
@@ -440,12 +441,13 @@ class _Study:
             "scrambled": _arm([split.copies for split in done]),
         }
         losses = {arm: _class_losses(scored, self.metric) for arm, scored in scores.items()}
+        pairs: tuple[tuple[ArmName, ArmName], ...] = (
+            ("structure", "none"), ("structure", "scrambled"), ("scrambled", "none"),
+        )  # fmt: skip
         none, scrambled, copies = (
             paired_difference(losses[arm] - losses[other], self.plan.n_folds)
-            for arm, other in (
-                ("structure", "none"), ("structure", "scrambled"), ("scrambled", "none"),
-            )
-        )  # fmt: skip
+            for arm, other in pairs
+        )
         chosen = tuple(split.structure.tried.candidate for split in done)
         found = verdict(
             none, scrambled, copies, metric=self.metric,
@@ -485,7 +487,7 @@ class _Study:
         return model
 
     def _tested(self, n_classes: int) -> tuple[Any, dict[ArmName, FloatArray]]:
-        """Return which rows were tested, and their probabilities in the first split that has them."""
+        """Return which rows were tested, and their probabilities by the first split with them."""
         tested = np.zeros(len(self.rows), dtype=np.bool_)
         none, structure = np.zeros((2, len(self.rows), n_classes))
         for split in reversed(self.done):

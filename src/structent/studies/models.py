@@ -1,4 +1,4 @@
-"""The models that a comparison trains: boosted trees and a linear model, with and without structure.
+"""The models that a comparison trains: boosted trees and linear models, with structure or without.
 
 Each kind has settings that validation rows choose, for every candidate alike: the depth and the
 rounds of the trees, the penalty of the linear model. Then the model is trained again on all
@@ -18,7 +18,7 @@ from structent.errors import StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.estimators.linear import StructuredLogisticRegression
 from structent.metrics import block_log_loss
-from structent.structure import trivial
+from structent.structure import RandomPartition, trivial
 from structent.structure.samplers import Structure
 from structent.studies.fitting import Rows, structure_parameter
 from structent.studies.plan import Candidate
@@ -65,8 +65,10 @@ class StudyModel(Protocol):
     def estimator(self) -> Any:
         """The classifier without structure."""
 
-    def can_share(self) -> bool:
-        """Whether parameters can be shared among related classes."""
+    def usable(
+        self, candidates: Sequence[Candidate], structure: Structure | None
+    ) -> tuple[Candidate, ...]:
+        """Return the candidates that this model can have with a structure, None if unknown."""
 
     def tried(
         self, parts: Parts, structure: Structure, candidate: Candidate, plain: Tried | None
@@ -125,9 +127,13 @@ class Trees:
     estimator: Any
     name: str = "boosting"
 
-    def can_share(self) -> bool:
-        """Whether leaves can borrow: only those of our own engine can."""
-        return bool(self.estimator.get_params().get("engine") == "structent")
+    def usable(
+        self, candidates: Sequence[Candidate], structure: Structure | None
+    ) -> tuple[Candidate, ...]:
+        """Return those without smoothed leaves for other engines than our own."""
+        del structure
+        can_smooth = self.estimator.get_params().get("engine") == "structent"
+        return tuple(each for each in candidates if can_smooth or not each.sharing)
 
     def tried(
         self, parts: Parts, structure: Structure, candidate: Candidate, plain: Tried | None
@@ -164,7 +170,7 @@ class Trees:
         return clone(self.estimator).set_params(**self._parameters(structure, candidate))
 
     def _parameters(self, structure: Structure, candidate: Candidate) -> dict[str, Any]:
-        given = {"structure": structure, "weights": candidate.loss}
+        given: dict[str, Any] = {"structure": structure, "weights": candidate.loss}
         if "leaf_smoothing" in self.estimator.get_params():
             given["leaf_smoothing"] = candidate.sharing or None
         return given
@@ -177,9 +183,12 @@ class Linear:
     estimator: Any
     name: str = "linear"
 
-    def can_share(self) -> bool:
-        """Whether coefficients can have a structured prior."""
-        return True
+    def usable(
+        self, candidates: Sequence[Candidate], structure: Structure | None
+    ) -> tuple[Candidate, ...]:
+        """Return those with the plain loss for a sampler: L-BFGS needs one that stays the same."""
+        can_weigh = structure is None or isinstance(structure, RandomPartition)
+        return tuple(each for each in candidates if can_weigh or each.loss == 1)
 
     def tried(
         self, parts: Parts, structure: Structure, candidate: Candidate, plain: Tried | None

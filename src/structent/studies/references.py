@@ -48,7 +48,7 @@ def _categorical(table: CodedTable) -> NDArray[np.bool_]:
 
 
 def _loss_of(model: Any, features: Any, train: Rows, test_features: Any, test: Rows) -> float:
-    """Return the mean log loss of the test rows; a class that has no training row gets the floor."""
+    """Return the mean log loss of the test rows; a class without training rows gets the floor."""
     model.fit(features, train.coded.codes)
     proba = np.zeros((len(test), len(test.coded.classes)))
     proba[:, model.classes_] = model.predict_proba(test_features)

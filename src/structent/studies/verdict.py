@@ -70,7 +70,7 @@ def verdict(
     >>> verdict(better, same, better, **given).reason
     'regularisation'
     >>> print(verdict(same, better, same, **given).sentence)
-    Do not use it: log loss changes by -0.001 ± 0.002 (95 %), so a gain of more than 0.003 is ruled out.
+    Do not use it: log loss changes by -0.001 ± 0.002 (95 %), so a gain above 0.003 is ruled out.
     """
     n_splits = len(against_none.per_split)
     gain = f"{_digits(abs(against_none.mean))} ± {_digits(against_none.half_width)} (95 %)"
@@ -95,7 +95,7 @@ def verdict(
         return found("do not use it", "hardly any gain", why)
     largest = -against_none.low
     if largest <= (_SMALL_ACCURACY if metric == "accuracy" else _SMALL_LOSS * without):
-        why = f"{changes}, so a gain of more than {_digits(max(largest, 0.0))} is ruled out"
+        why = f"{changes}, so a gain above {_digits(max(largest, 0.0))} is ruled out"
         return found("do not use it", "hardly any gain", why)
     if against_none.is_lower:
         changes = (

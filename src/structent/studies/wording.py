@@ -84,7 +84,7 @@ def next_steps(comparison: Comparison) -> list[str]:
         )
     half = difference.smallest_found / 2
     steps.append(
-        f"To find half of it, {half:.2g}, takes about {4 * comparison.task.n_rows:,} rows: the same "
-        "command on a table four times as long."
+        f"To find half of it, {half:.2g}, takes about {4 * comparison.task.n_rows:,} rows: the "
+        "same command on a table four times as long."
     )
     return steps
