@@ -68,7 +68,7 @@ def test_every_seed_fold_and_repeat_draws_other_validation_rows(drawn):
 
 def contest_of(model, plan=PLAN):
     rest = ROWS.outside(SPLIT.fold_of, SPLIT.fold)
-    return Contest.of(model, STRUCTURE, rest, ROWS.classes, plan, SPLIT.rng(0))
+    return Contest.of(model, STRUCTURE, rest, ROWS.coded.classes, plan, SPLIT.rng(0))
 
 
 def test_every_training_row_validates_once_if_all_do():

@@ -1,5 +1,6 @@
 """Comparisons on planted data: what is found, and that it is found on rows not seen."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -109,6 +110,10 @@ def test_a_sampler_is_compared_by_its_classes():
     assert set(found.chosen["structure"]) <= {NONE, *found.plan.candidates}
 
 
+# By its full name: the module is hidden behind the function.
+MODULE = sys.modules["structent.studies.compare"]
+
+
 class _Slow:
     """A clock that is read: every look at it takes a second."""
 
@@ -122,7 +127,7 @@ class _Slow:
 
 def test_splits_that_the_time_did_not_allow_are_missing_and_said_to_be(monkeypatch):
     structure, features, labels = planted_problem(150)
-    monkeypatch.setattr("structent.studies.compare.time", _Slow())
+    monkeypatch.setattr(MODULE, "time", _Slow())
     found = compare(
         features, labels, structure, budget=60, **{**SMALL, "n_repeats": 3, "n_jobs": 1}
     )
@@ -137,7 +142,7 @@ def test_splits_that_the_time_did_not_allow_are_missing_and_said_to_be(monkeypat
 
 def test_time_for_less_than_two_splits_is_an_error(monkeypatch):
     structure, features, labels = planted_problem(150)
-    monkeypatch.setattr("structent.studies.compare.time", _Slow())
+    monkeypatch.setattr(MODULE, "time", _Slow())
     with pytest.raises(StructentError, match="used up before 2 of 3 splits were done; allow more"):
         compare(features, labels, structure, budget=5, **{**SMALL, "n_jobs": 1})
     with pytest.raises(StructentError, match="used up before even the models without structure"):
@@ -312,9 +317,10 @@ def test_another_engine_has_the_structure_in_its_loss_alone():
 
 @pytest.fixture(scope="module")
 def useful():
-    structure, features, labels = planted_problem(500, own=0.1)
+    structure, features, labels = planted_problem(2500, own=0.1)
     once = {"n_repeats": 1, "random_state": 0}
-    return compare(features, labels, structure, **FAST, **once), features, labels
+    found = compare(features[:500], labels[:500], structure, **FAST, **once)
+    return found, features[500:], labels[500:]
 
 
 def test_the_best_model_has_what_was_chosen_most_often(useful):
@@ -325,7 +331,7 @@ def test_the_best_model_has_what_was_chosen_most_often(useful):
     model = found.best_model()
     assert model.leaf_smoothing == (candidate.sharing or None)
     assert model.structure_.singleton_weight == pytest.approx(candidate.loss)
-    assert model.predict_proba(features).shape == (500, len(found.task.classes))
+    assert model.predict_proba(features).shape == (2000, len(found.task.classes))
 
 
 def test_a_model_without_structure_is_kept_where_it_is_not_to_be_used():
@@ -341,14 +347,14 @@ def test_a_model_without_structure_is_kept_where_it_is_not_to_be_used():
 
 
 def test_the_best_model_is_calibrated_by_rows_that_its_models_had_not_seen(useful):
-    found, _, _ = useful
+    found, features, labels = useful
     model = found.best_model()
     assert len(model.block_scores_) == 500
-    structure, features, labels = planted_problem(2000, own=0.1, seed=1)
     answers = model.predict_blocks(features, confidence=0.9)
     covered = [label in answer for label, answer in zip(labels, answers.sets, strict=True)]
-    assert 0.87 < np.mean(covered) < 0.95
-    assert set(structure.classes) == set(found.task.classes)
+    # A chain has few sets, so that the least one that is enough may cover more.
+    assert np.mean(covered) > 0.88
+    assert np.mean([len(answer) for answer in answers.sets]) < len(found.task.classes) - 2
 
 
 def test_more_is_chosen_before_less_only_if_it_is_chosen_more_often(useful):

@@ -97,7 +97,7 @@ ONCE = {"checked_labels": 1, "of": 1, "_categories": 3, "_codes": 1}  # three co
     "study",
     [
         lambda X, y: compare(
-            X, y, STRUCTURE, estimator=TREES, n_repeats=1, n_copies=1, learning_curve=True, **SMALL
+            X, y, STRUCTURE, estimator=TREES, n_repeats=1, learning_curve=True, **SMALL
         ),
         lambda X, y: compare(
             X, y, LearnedStructure(n_levels=1, n_folds=3), estimator=TREES, n_repeats=1,

@@ -87,7 +87,6 @@ Drop: TypeAlias = Annotated[
 Group: TypeAlias = Annotated[
     str | None, typer.Option(help="A column: rows with the same value belong together.")
 ]
-Folds: TypeAlias = Annotated[int, typer.Option(help="Folds of the cross-validation.")]
 Repeats: TypeAlias = Annotated[
     int,
     typer.Option(help="How often to repeat it, with other folds.", callback=whole_number(1, 1000)),

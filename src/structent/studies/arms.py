@@ -105,7 +105,7 @@ def run_split(
     """
     rng = split.rng(seed)
     rest, test = rows.outside(split.fold_of, split.fold), rows.inside(split.fold_of, split.fold)
-    contest = Contest.of(model, asked, rest, rows.classes, plan, rng, check_time)
+    contest = Contest.of(model, asked, rest, rows.coded.classes, plan, rng, check_time)
     plain = contest.plain()
     without = contest.model_of(plain)
     best = contest.best(plain, contest.structure, plan.candidates)

@@ -8,26 +8,20 @@ splits, scores the arms of every split (:mod:`structent.studies.arms`), and draw
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
-from structent._checks import checked_integer
 from structent._threads import checked_n_jobs
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
 from structent.estimators.classes import Classes
-from structent.structure import RandomPartition, trivial
+from structent.structure import RandomPartition
 from structent.structure.samplers import Structure
 from structent.studies.arms import (
     Asked,
-    Contest,
     Scored,
     Split,
     SplitScores,
@@ -48,23 +42,24 @@ from structent.studies.differences import paired_difference
 from structent.studies.fitting import (
     Rows,
     asked_structure,
-    checked_folds,
     checked_rows,
     drawn_seed,
     in_parallel,
-    seeded,
 )
 from structent.studies.learn import LearnedStructure
-from structent.studies.models import MODELS, StudyModel, model_around, model_of
-from structent.studies.plan import (
-    FEWEST_FOLDS,
-    NONE,
-    Plan,
-    Size,
-    plan_for,
-    with_minutes,
-)
+from structent.studies.models import StudyModel
+from structent.studies.plan import NONE, Plan
 from structent.studies.progress import OnProgress, telling
+from structent.studies.setup import (
+    Clock,
+    Numbers,
+    checked_plan,
+    models_of,
+    out_of_time,
+    quiet_and_on_one_thread,
+    raced_losses,
+    splits_of,
+)
 from structent.studies.verdict import verdict
 
 _DECIDING = ("log loss", "accuracy")
@@ -170,52 +165,28 @@ def compare(  # noqa: PLR0913  a question has many sides
         raise StructentError(f"metric must be 'log loss' or 'accuracy', got {metric!r}")
     _check_budget(budget)
     seed, workers = drawn_seed(random_state), checked_n_jobs(n_jobs)
-    models = _models(model, estimator, seed, allow_blocks=allow_blocks)
+    models = models_of(model, estimator, seed, allow_blocks=allow_blocks)
     asked, given = _checked_question(structure, y, allow_blocks=allow_blocks)
     rows = checked_rows(
         X, y, given, estimator=models[0].estimator, groups=groups, allow_blocks=allow_blocks
     )
-    numbers = _Numbers(n_folds, n_repeats, n_copies)
-    clock = _Clock(start, budget)
-    with telling(progress) as tell, ExitStack() as stack:
-        stack.enter_context(warnings.catch_warnings())
-        # Of candidates; in threads, filters can only be set for all of them.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        stack.enter_context(threadpool_limits(1))  # splits run side by side
-        raced = _raced(models, asked, rows, numbers, seed, clock, tell)
+    numbers = Numbers(n_folds, n_repeats, n_copies)
+    clock = Clock(start, budget)
+    with telling(progress) as tell, quiet_and_on_one_thread():
+        raced = raced_losses(models, asked, rows, numbers, seed, clock, tell)
         kept = min(models, key=lambda each: raced.get(each.name, 0.0))
-        plan = _checked_plan(kept, rows, asked, numbers)
+        plan = checked_plan(kept, rows, asked, numbers)
         on_plan(plan)
         if budget is None and plan.cap is not None:
-            clock = _Clock(start, 60 * plan.cap)
+            clock = Clock(start, 60 * plan.cap)
         done = _scored_splits(kept, asked, rows, plan, seed, workers, clock, tell)
         curve = _measured_curve(kept, asked, rows, plan, seed, tell) if learning_curve else None
-        shown = structure_of(asked, kept.estimator, rows, rows.classes, np.random.RandomState(seed))
+        shown = structure_of(
+            asked, kept.estimator, rows, rows.coded.classes, np.random.RandomState(seed)
+        )
     task = _described(X, rows, shown, plan)
-    study = _Study(kept, rows, plan, tuple(done), metric, seed, raced)
+    study = _Study(kept, X, rows, plan, tuple(done), metric, seed, raced)
     return study.concluded(task, shown, curve, time.perf_counter() - start)
-
-
-@dataclass(frozen=True)
-class _Numbers:
-    """The numbers that a caller gave, None where the size of the task decides."""
-
-    n_folds: int | None
-    n_repeats: int | None
-    n_copies: int
-
-
-@dataclass(frozen=True)
-class _Clock:
-    """When a comparison began, and how many seconds it may take."""
-
-    start: float
-    budget: float | None
-
-    def check(self) -> None:
-        """Raise if the time is up."""
-        if self.budget is not None and time.perf_counter() > self.start + self.budget:
-            raise TimeIsUpError
 
 
 def _check_budget(budget: float | None) -> None:
@@ -224,19 +195,6 @@ def _check_budget(budget: float | None) -> None:
     is_number = isinstance(budget, int | float | np.number) and not isinstance(budget, bool)
     if not is_number or not budget > 0:  # NaN is not above 0 either
         raise StructentError(f"budget must be a number of seconds above 0, or None, got {budget!r}")
-
-
-def _models(name: str, estimator: Any, seed: int, *, allow_blocks: bool) -> list[StudyModel]:
-    """Return the kinds of model to choose from: one, or all."""
-    if name not in (*MODELS, "auto"):
-        raise StructentError(f"model must be 'boosting', 'linear' or 'auto', got {name!r}")
-    if estimator is None:
-        names = MODELS if name == "auto" else (name,)
-        return [model_of(each, seed, allow_blocks=allow_blocks) for each in names]
-    if name != "auto":
-        raise StructentError(f"give either a model or an estimator, got model={name!r} and both")
-    own = seeded(estimator, seed)
-    return [model_around(own.set_params(allow_blocks=True) if allow_blocks else own)]
 
 
 def _checked_question(
@@ -254,77 +212,9 @@ def _checked_question(
     return structure, None
 
 
-def _checked_plan(model: StudyModel, rows: Rows, asked: Asked, numbers: _Numbers) -> Plan:
-    """Return what is done: as the caller says, and else as the size of the task says."""
-    size = Size(len(rows), _n_columns(rows), len(rows.coded.classes))
-    n_learning = asked.n_folds if isinstance(asked, LearnedStructure) else 0
-    plan = plan_for(size, model.name, n_learning=n_learning)
-    n_folds = plan.n_folds if numbers.n_folds is None else numbers.n_folds
-    n_repeats = plan.n_repeats if numbers.n_repeats is None else numbers.n_repeats
-    if numbers.n_folds is None and rows.groups is not None:
-        n_folds = max(FEWEST_FOLDS, min(n_folds, len(np.unique(rows.groups))))
-    checked_folds(n_folds, rows, at_least=FEWEST_FOLDS)
-    checked_integer(n_repeats, "n_repeats", at_least=1, at_most=1000)
-    checked_integer(numbers.n_copies, "n_copies", at_least=1, at_most=1000)
-    given = None if isinstance(asked, LearnedStructure) else asked
-    plan = replace(
-        plan, n_folds=n_folds, n_repeats=n_repeats, n_copies=numbers.n_copies,
-        candidates=model.usable(plan.candidates, given),
-    )  # fmt: skip
-    return with_minutes(plan, size, model.name)
-
-
-def _n_columns(rows: Rows) -> int:
-    return int(np.shape(rows.features)[1])
-
-
-def _raced(
-    models: list[StudyModel], asked: Asked, rows: Rows, numbers: _Numbers, seed: int,
-    clock: _Clock, tell: OnProgress,
-) -> dict[str, float]:  # fmt: skip
-    """Return the validation log loss of each kind of model without structure on the first split."""
-    if len(models) == 1:
-        return {}
-    plan = _checked_plan(models[0], rows, asked, numbers)
-    split = _splits(rows, plan, seed)[0]
-    rest = rows.outside(split.fold_of, split.fold)
-    # What would be learned does not matter here.
-    plain = trivial(rows.coded.classes) if isinstance(asked, LearnedStructure) else asked
-    raced = {}
-    for place, model in enumerate(models):
-        tell("models without structure", place, len(models))
-        contest = Contest.of(model, plain, rest, rows.classes, plan, split.rng(seed), clock.check)
-        try:
-            raced[model.name] = contest.plain().loss
-        except TimeIsUpError:
-            raise _out_of_time(clock, "even the models without structure were trained") from None
-    return raced
-
-
-def _out_of_time(clock: _Clock, what: str) -> StructentError:
-    return StructentError(
-        f"the budget of {clock.budget:g} seconds was used up before {what}; allow more time"
-    )
-
-
-def _splits(rows: Rows, plan: Plan, seed: int) -> list[Split]:
-    """Return the splits of every repeat."""
-    found: list[Split] = []
-    for repeat in range(plan.n_repeats):
-        fold_of = rows.folds(plan.n_folds, np.random.RandomState((seed, repeat)))
-        for fold in range(plan.n_folds):
-            if not rows.has_class[fold_of == fold].any():  # only where blocks are allowed
-                raise StructentError(
-                    "every fold must have a row that is known by its class, got one where all are "
-                    "known by blocks or sets of classes; a structure is judged on classes"
-                )
-            found.append(Split(fold_of, fold, repeat, len(found)))
-    return found
-
-
 def _scored_splits(
     model: StudyModel, asked: Asked, rows: Rows, plan: Plan, seed: int, workers: int,
-    clock: _Clock, tell: OnProgress,
+    clock: Clock, tell: OnProgress,
 ) -> list[SplitScores]:  # fmt: skip
     """Return the scores of all splits that were done before the end of the time, in their order."""
 
@@ -334,11 +224,11 @@ def _scored_splits(
         except TimeIsUpError:
             return None
 
-    splits = [(split,) for split in _splits(rows, plan, seed)]
+    splits = [(split,) for split in splits_of(rows, plan, seed)]
     found = list(in_parallel(scored, splits, workers, "splits", tell))
     done = [split for split in found if split is not None]
     if len(done) < _FEWEST_SPLITS:
-        raise _out_of_time(clock, f"{_FEWEST_SPLITS} of {plan.n_splits} splits were done")
+        raise out_of_time(clock, f"{_FEWEST_SPLITS} of {plan.n_splits} splits were done")
     return done
 
 
@@ -350,7 +240,7 @@ def _measured_curve(
 ) -> LearningCurve:
     """Return the losses on the folds of the first repeat, trained on parts of their rows."""
     sizes = tuple(int(part * len(rows) * (1 - 1 / plan.n_folds)) for part in _PARTS)
-    splits = _splits(rows, replace(plan, n_repeats=1), seed)
+    splits = splits_of(rows, replace(plan, n_repeats=1), seed)
     short = replace(plan, n_copies=0, n_references=0)
     table = np.empty((2, len(sizes), plan.n_folds))
     for place, size in enumerate(sizes):
@@ -410,6 +300,8 @@ class _Study:
     ----------
     model
         The kind of model.
+    table
+        The features as they were given, with the names of their columns.
     rows
         All rows.
     plan
@@ -423,6 +315,7 @@ class _Study:
     """
 
     model: StudyModel
+    table: Any
     rows: Rows
     plan: Plan
     done: tuple[SplitScores, ...]
@@ -478,7 +371,7 @@ class _Study:
         if "n_jobs" in model.get_params():
             model.set_params(n_jobs=n_jobs)
         groups = {} if self.rows.groups is None else {"groups": self.rows.groups}
-        model.fit(self.rows.features, self.rows.target, **groups)
+        model.fit(self.table, self.rows.target, **groups)
         if isinstance(structure, RandomPartition) and not self.rows.allow_blocks:
             order = np.argsort(Classes.of_structure(structure).columns)
             labels = np.array(structure.classes, dtype=object)[comparison.labels]
