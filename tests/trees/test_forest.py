@@ -15,7 +15,7 @@ from structent.trees import forest as forest_module
 from structent.trees.forest import Forest, GrowingForest, check_children
 from structent.trees.growing import Limits
 from tests.trees import reference
-from tests.trees.problems import exact_problem
+from tests.trees.problems import Problem, exact_problem, table_of
 
 N_COLUMNS, N_CLASSES = 4, 3
 few = settings(max_examples=40)
@@ -107,6 +107,63 @@ def test_every_byte_is_a_bin_that_can_be_predicted():
     np.testing.assert_array_equal(
         added(TREE, only) - np.float32([0.5, -1, 2]), TREE.values[np.where(is_left, 1, 2)]
     )
+
+
+def forest_of_any_sets(seed, n_trees):
+    """Trees of the shape of TREE, by any columns, and any of the 256 bins go left."""
+    rng = np.random.default_rng(seed)
+    column, child = np.tile(TREE.column, n_trees), np.tile(TREE.child, n_trees)
+    is_leaf = column < 0
+    column[~is_leaf] = rng.integers(N_COLUMNS, size=2 * n_trees)
+    child[is_leaf] += np.repeat(N_LEAVES * np.arange(n_trees, dtype=np.int32), N_LEAVES)
+    bits = rng.integers(2**64, size=(N_NODES * n_trees, 4), dtype=np.uint64)
+    bits[rng.random(bits.shape) < 0.2] = 0
+    bits[rng.random(bits.shape) < 0.2] = 2**64 - 1
+    values = rng.normal(size=(N_LEAVES * n_trees, N_CLASSES)).astype(np.float32)
+    first_node = N_NODES * np.arange(n_trees + 1)
+    return Forest(first_node, column, child, bits, np.tile(TREE.gain, n_trees), values)
+
+
+@few
+@given(st.integers(0, 2**32), st.integers(1, 9))
+def test_any_set_of_bins_may_go_left(seed, n_trees):
+    forest, bins = forest_of_any_sets(seed, n_trees), any_bins(seed)
+    wanted = reference.predicted(forest, bins, [0.5, -1, 2])
+    np.testing.assert_array_equal(added(forest, bins), wanted)
+
+
+def test_trees_of_any_size_give_the_same_bits_as_walking():
+    """More rows than a tile has."""
+    for forest in (some_forest(0, 6), forest_of_any_sets(0, 11)):
+        bins = any_bins(1, 1100)
+        found = added(forest, bins)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(forest_module, "SMALL_TREE", 0)
+            np.testing.assert_array_equal(found, added(replace(forest), bins))
+
+
+def test_nodes_that_share_a_child_are_walked_through():
+    """No tree is grown so, but a changed file may hold it."""
+    forest, bins = forest_of_any_sets(0, 2), any_bins(0)
+    forest.column[N_NODES + 2], forest.child[N_NODES + 2] = 1, 3  # as node 1 has
+    wanted = reference.predicted(forest, bins, [0.5, -1, 2])
+    np.testing.assert_array_equal(added(forest, bins), wanted)
+
+
+@pytest.mark.parametrize("n_rows", [128, 129])
+def test_trees_around_the_limit_of_a_small_one_are_predicted(n_rows):
+    """Each of the rows is a leaf: trees of 255 and of 257 nodes."""
+    bins = np.arange(n_rows)[:, None]
+    gradient = np.random.default_rng(0).normal(size=(n_rows, 1))
+    problem = Problem(table_of(bins, [n_rows]), gradient, np.full((n_rows, 1), 1e-6))
+    nodes, _ = problem.grown(Limits(30, reg_lambda=0.0))
+    assert len(nodes.left) == 2 * n_rows - 1
+    growing = GrowingForest(N_CLASSES)
+    for _ in range(2):
+        growing.add(nodes, np.arange(1))[:] = np.arange(n_rows)[:, None]
+    forest, values = growing.first(2), problem.table.bins
+    wanted = reference.predicted(forest, values, [0.5, -1, 2])
+    np.testing.assert_array_equal(added(forest, values), wanted)
 
 
 @pytest.mark.parametrize("n", [0, 1, 63, 64, 65, 200])

@@ -5,12 +5,24 @@ from pathlib import Path
 
 import pytest
 
-from structent.trees import boosting, forest, growing, histogram, sketch, splits, vectors
+from structent.trees import (
+    boosting,
+    forest,
+    growing,
+    histogram,
+    sketch,
+    splits,
+    vectors,
+    walking,
+)
 
 # Files whose compiled functions call those of another file.
 USERS = {
-    **{(module, "DIGEST_OF_VECTORS"): vectors for module in (boosting, forest, histogram, sketch)},
-    (splits, "DIGEST_OF_VECTORS"): vectors,
+    **{
+        (module, "DIGEST_OF_VECTORS"): vectors
+        for module in (boosting, histogram, sketch, splits, walking)
+    },
+    (forest, "DIGEST_OF_WALKING"): walking,
     (growing, "DIGEST_OF_HISTOGRAM"): histogram,
     (growing, "DIGEST_OF_SPLITS"): splits,
 }

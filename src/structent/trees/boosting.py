@@ -23,7 +23,7 @@ from structent.trees.growing import BinnedTable, Limits, Nodes, Room, RowArray, 
 from structent.trees.smoothing import Relatives
 from structent.trees.vectors import add_numbers
 
-DIGEST_OF_VECTORS = "0800ad8697873364"  # Numba's cache does not see edits there
+DIGEST_OF_VECTORS = "f45ee1860b8d88a4"  # Numba's cache does not see edits there
 
 Margins: TypeAlias = NDArray[np.float32]
 

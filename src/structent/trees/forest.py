@@ -18,11 +18,17 @@ from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
 from structent.trees.bins import BinTable
 from structent.trees.growing import Nodes
-from structent.trees.vectors import add_numbers
+from structent.trees.walking import (
+    SMALL_TREE,
+    add_small_trees,
+    add_trees,
+    count_runs,
+    write_runs,
+    write_steps,
+)
 
-DIGEST_OF_VECTORS = "0800ad8697873364"  # Numba's cache does not see edits there
+DIGEST_OF_WALKING = "31d0096aa74b9ea7"  # Numba's cache does not see edits there
 
-_TILE = 512  # rows that walk through a tree side by side, and whose logits stay in the cache
 _LEAST_ROWS = 1024  # for a thread
 _U = np.uint64
 _DTYPES = {
@@ -71,11 +77,43 @@ class Forest:
 
     def add_to(self, margins: NDArray[np.float32], bins: BinTable, n_threads: int = 1) -> None:
         """Add the values of all trees to the logits of each row, (n, classes)."""
-        in_parts(
-            _add_values, len(bins), n_threads, self.first_node, *self._steps, self.child,
+        rest = (
             self.values.reshape(-1), bins.reshape(-1), bins.shape[1], margins.shape[1],
-            margins.reshape(-1), least=_LEAST_ROWS,
+            margins.reshape(-1),
         )  # fmt: skip
+        if self._is_small:
+            in_parts(
+                add_small_trees, len(bins), n_threads, self.first_node, self.column, self.child,
+                *self._runs, *rest, least=_LEAST_ROWS,
+            )  # fmt: skip
+            return
+        in_parts(
+            add_trees, len(bins), n_threads, self.first_node, *self._steps, self.child, *rest,
+            least=_LEAST_ROWS,
+        )  # fmt: skip
+
+    @cached_property
+    def _is_small(self) -> bool:
+        """Whether rows can be sorted into all leaves of a tree at once.
+
+        Nodes that share a child, in a file that somebody has changed, can only be walked through.
+        """
+        size = np.diff(self.first_node)
+        if self.n_trees == 1 or (size > SMALL_TREE).any():
+            return False
+        left = (np.repeat(self.first_node[:-1], size) + self.child)[self.column >= 0]
+        n_parents = np.bincount(np.concatenate([left, left + 1]), minlength=len(self.column))
+        is_root = np.isin(np.arange(len(self.column)), self.first_node)
+        return bool((n_parents == ~is_root).all())
+
+    @cached_property
+    def _runs(self) -> tuple[IndexArray, NDArray[np.uint8], NDArray[np.uint8]]:
+        """The bins that go left in each node, as runs: the first run, lowest bins, lengths - 1."""
+        first_run = np.zeros(len(self.column) + 1, np.int64)
+        count_runs(self.column, self.goes_left, first_run)
+        low, length = np.empty((2, int(first_run[-1])), np.uint8)
+        write_runs(self.goes_left, first_run, low, length)
+        return first_run, low, length
 
     @cached_property
     def _steps(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64], IndexArray]:
@@ -88,7 +126,7 @@ class Forest:
         step = np.empty(len(self.column), np.uint64)
         goes_right = ~self.goes_left
         depth = np.zeros(self.n_trees, np.int64)
-        _write_steps(self.first_node, self.column, self.child, step, goes_right, depth)
+        write_steps(self.first_node, self.column, self.child, step, goes_right, depth)
         return step, goes_right.reshape(-1), depth
 
     def gains(self, n_columns: int) -> FloatArray:
@@ -159,7 +197,7 @@ class GrowingForest:
     def add_last_to(self, margins: NDArray[np.float32], bins: BinTable, n_threads: int = 1) -> None:
         """Add the values of the last tree to the logits of each row, (n, classes)."""
         in_parts(
-            _add_values, len(bins), n_threads, _ONE_ROOT, self._step, self._goes_right.reshape(-1),
+            add_trees, len(bins), n_threads, _ONE_ROOT, self._step, self._goes_right.reshape(-1),
             self._depth, self._child[self._first_node[-2] :], self._values.reshape(-1),
             bins.reshape(-1), bins.shape[1], margins.shape[1], margins.reshape(-1),
             least=_LEAST_ROWS,
@@ -170,7 +208,8 @@ class GrowingForest:
         n_nodes, n_leaves = self._first_node[n_trees], self._first_leaf[n_trees]
         return Forest(
             np.array(self._first_node[: n_trees + 1]),
-            *(array[:n_nodes].copy() for array in (self._column, self._child)),
+            self._column[:n_nodes].copy(),
+            self._child[:n_nodes].copy(),
             self._goes_left[:n_nodes].copy(),
             self._gain[:n_nodes].copy(),
             self._values[:n_leaves].copy(),
@@ -309,51 +348,4 @@ def _bits(flags: Any, line: int, first: int) -> Any:
     return bits
 
 
-@kernel
-def _write_steps(
-    first_node: Any, column: Any, child: Any, step: Any, goes_right: Any, depth: Any
-) -> None:
-    above = np.zeros(column.size, np.int64)  # splits above each node
-    for tree in range(first_node.size - 1):
-        for node in range(first_node[tree], first_node[tree + 1]):
-            if column[node] < 0:
-                step[node] = _U(node) << _U(32)
-                goes_right[node] = _U(0)
-                depth[tree] = max(depth[tree], above[node])
-                continue
-            left = first_node[tree] + np.int64(child[node])
-            step[node] = (_U(left) << _U(32)) | _U(column[node])
-            above[left] = above[left + 1] = above[node] + 1
-
-
-_write_some_steps = within(_write_steps)
-
-
-@kernel
-def _add_values(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
-    first: int, last: int, first_node: Any, step: Any, goes_right: Any, depth: Any, child: Any,
-    values: Any, bins: Any, n_columns: int, n_classes: int, margins: Any,
-) -> None:  # fmt: skip
-    """Add the values of all trees to the logits of the rows first to last - 1."""
-    nodes = np.empty(_TILE, np.uint64)
-    for tile in range(first, last, _TILE):
-        n_rows = min(_TILE, last - tile)
-        for tree in range(first_node.size - 1):
-            nodes[:n_rows] = _U(first_node[tree])
-            # All rows take one step after the other: the steps of one row wait for each other.
-            for _ in range(depth[tree]):
-                _take_step(step, goes_right, bins, tile * n_columns, n_columns, n_rows, nodes)
-            for r in range(n_rows):
-                of_leaf = np.int64(child[nodes[r]]) * n_classes
-                add_numbers(values, of_leaf, n_classes, margins, (tile + r) * n_classes)
-
-
-@inlined
-def _take_step(
-    step: Any, goes_right: Any, bins: Any, at: int, n_columns: int, n_rows: int, nodes: Any
-) -> None:
-    for r in range(n_rows):
-        node = nodes[r]
-        b = _U(bins[_U(at + r * n_columns) + (step[node] & _U(0xFFFFFFFF))])
-        bits = goes_right[(node << _U(2)) | (b >> _U(6))]
-        nodes[r] = (step[node] >> _U(32)) + ((bits >> (b & _U(63))) & _U(1))
+_write_some_steps = within(write_steps)
