@@ -45,7 +45,7 @@ def test_models_are_trained_and_used_without_another_booster(folder, tmp_path):
     for command in (
         ["train", folder / "plants.csv", *ABOUT, "--save", model],
         ["predict", model, folder / "new.csv", "-o", tmp_path / "new.csv"],
-        ["compare", folder / "plants.csv", *ABOUT, "--budget", "0.1"],
+        ["compare", folder / "plants.csv", *ABOUT, "--folds", "3", "--repeats", "1"],
     ):
         result = subprocess.run(
             [sys.executable, "-c", code, *map(str, command)],

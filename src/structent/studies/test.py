@@ -113,8 +113,8 @@ def structure_test(  # noqa: PLR0913  a question has many sides
         of the command line ("circular:width=3"), which is built from the labels. Of spanning-tree
         partitions the graph is scrambled.
     model
-        "boosting", "linear" or "auto", as in :func:`~structent.compare`: the same models, splits
-        and candidates, so that the two agree. In each split validation rows choose where a structure
+        "boosting", "linear" or "auto", as in :func:`~structent.compare`: its models and splits, so
+        that the two agree. In each split validation rows choose where a structure
         acts, for every copy alike.
     estimator
         In place of these, a classifier with the parameter ``structure``, or a pipeline with one; it
