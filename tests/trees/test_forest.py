@@ -124,29 +124,41 @@ def forest_of_any_sets(seed, n_trees):
     return Forest(first_node, column, child, bits, np.tile(TREE.gain, n_trees), values)
 
 
+@pytest.mark.parametrize("visits_of_a_step", [0, 1000], ids=["walked", "not walked"])
 @few
 @given(st.integers(0, 2**32), st.integers(1, 9))
-def test_any_set_of_bins_may_go_left(seed, n_trees):
+def test_any_set_of_bins_may_go_left(visits_of_a_step, seed, n_trees):
     forest, bins = forest_of_any_sets(seed, n_trees), any_bins(seed)
     wanted = reference.predicted(forest, bins, [0.5, -1, 2])
-    np.testing.assert_array_equal(added(forest, bins), wanted)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forest_module, "_VISITS_OF_A_STEP", visits_of_a_step)
+        assert forest._is_small == (n_trees > 1 and visits_of_a_step > 0)
+        np.testing.assert_array_equal(added(forest, bins), wanted)
 
 
-def test_trees_of_any_size_give_the_same_bits_as_walking():
+def test_sets_of_many_runs_are_walked_through_and_borders_are_not():
+    every_second_bin = forest_of_any_sets(0, 3)
+    every_second_bin.goes_left[:] = 0x5555555555555555
+    assert not every_second_bin._is_small
+    assert some_forest(0, 3)._is_small
+
+
+def test_small_trees_give_the_same_bits_as_walking():
     """More rows than a tile has."""
-    for forest in (some_forest(0, 6), forest_of_any_sets(0, 11)):
-        bins = any_bins(1, 1100)
-        found = added(forest, bins)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(forest_module, "SMALL_TREE", 0)
-            np.testing.assert_array_equal(found, added(replace(forest), bins))
+    forest, bins = some_forest(0, 6), any_bins(1, 1100)
+    assert forest._is_small
+    found = added(forest, bins)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forest_module, "SMALL_TREE", 0)
+        np.testing.assert_array_equal(found, added(replace(forest), bins))
 
 
-def test_nodes_that_share_a_child_are_walked_through():
+def test_nodes_that_share_a_child_are_walked_through(monkeypatch):
     """No tree is grown so, but a changed file may hold it."""
     forest, bins = forest_of_any_sets(0, 2), any_bins(0)
     forest.column[N_NODES + 2], forest.child[N_NODES + 2] = 1, 3  # as node 1 has
     wanted = reference.predicted(forest, bins, [0.5, -1, 2])
+    monkeypatch.setattr(forest_module, "_VISITS_OF_A_STEP", 1000)
     np.testing.assert_array_equal(added(forest, bins), wanted)
 
 

@@ -282,8 +282,8 @@ class Booster:
     def _next_draw(self) -> _Draw:
         """Return what is random in the next round.
 
-        With few rows several rounds are drawn at once: alone, each would take twice as long,
-        because nothing of it is in the processor's caches.
+        With few rows several rounds are drawn at once: between the other work of a round, a draw
+        took nearly twice as long.
         """
         if not self._drawn:
             first, (n_rows, n_classes) = self.trees.n_trees, self._margins.shape

@@ -27,9 +27,10 @@ from structent.trees.walking import (
     write_steps,
 )
 
-DIGEST_OF_WALKING = "31d0096aa74b9ea7"  # Numba's cache does not see edits there
+DIGEST_OF_WALKING = "09587b442d69a348"  # Numba's cache does not see edits there
 
 _LEAST_ROWS = 1024  # for a thread
+_VISITS_OF_A_STEP = 50  # how many nodes and runs are compared with a row in the time of a step
 _U = np.uint64
 _DTYPES = {
     "first_node": "<i8", "column": "<i4", "child": "<i4", "goes_left": "<u8", "gain": "<f4",
@@ -94,12 +95,16 @@ class Forest:
 
     @cached_property
     def _is_small(self) -> bool:
-        """Whether rows can be sorted into all leaves of a tree at once.
+        """Whether it is sooner to sort rows into all leaves of a tree at once than to walk.
 
+        Sets of categories may have many runs of bins, each of which is compared with all rows.
         Nodes that share a child, in a file that somebody has changed, can only be walked through.
         """
         size = np.diff(self.first_node)
         if self.n_trees == 1 or (size > SMALL_TREE).any():
+            return False
+        n_visits = len(self.column) + self._runs[0][-1]
+        if n_visits > _VISITS_OF_A_STEP * self._steps[2].sum():
             return False
         left = (np.repeat(self.first_node[:-1], size) + self.child)[self.column >= 0]
         n_parents = np.bincount(np.concatenate([left, left + 1]), minlength=len(self.column))

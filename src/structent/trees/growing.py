@@ -19,7 +19,7 @@ from structent.trees.vectors import LANES, PAIR
 
 # Numba's cache does not see edits there
 DIGEST_OF_HISTOGRAM = "302ed90278d25018"
-DIGEST_OF_SPLITS = "45814e8f7c88b446"
+DIGEST_OF_SPLITS = "b6f6f1a520c8f879"
 
 RowArray: TypeAlias = NDArray[np.int32]
 Statistics: TypeAlias = NDArray[np.float32]
