@@ -144,14 +144,15 @@ class _Tier(NamedTuple):
 
 # Work is what one round of boosting, or one step of a linear fit, grows with: numbers visited.
 _OF_TREES = (
-    _Tier(3e4, 5, 4, 3, True, _MANY, 5),
-    _Tier(4e5, 5, 2, 3, True, _MANY, 2),
+    _Tier(5e3, 5, 4, 3, True, _MANY, 2),  # a seventh of so few rows could not choose
+    _Tier(4e4, 5, 3, 7, False, _MANY, 2),
     _Tier(2e6, 5, 2, 7, False, _MANY, 1),
     _Tier(float("inf"), 6, 1, 7, False, _FEW, 1),
 )
 _OF_LINEAR = (
-    _Tier(3e5, 5, 4, 3, True, _MANY, 5),
-    _Tier(3e7, 5, 2, 7, False, _MANY, 2),
+    _Tier(2e4, 5, 4, 3, True, _MANY, 2),
+    _Tier(5e5, 5, 4, 7, False, _MANY, 2),
+    _Tier(3e7, 5, 2, 7, False, _MANY, 1),
     _Tier(float("inf"), 6, 1, 7, False, _FEW, 1),
 )
 TIERS = {"boosting": _OF_TREES, "linear": _OF_LINEAR}
@@ -176,7 +177,7 @@ def plan_for(size: Size, model: str, *, n_learning: int = 0) -> Plan:
     Examples
     --------
     >>> plan_for(Size(1000, 4, 12), "boosting").cross_validation
-    '5 folds x 4 repeats'
+    '5 folds x 3 repeats'
     >>> plan_for(Size(100_000, 20, 50), "boosting").cross_validation
     '6 folds'
     """

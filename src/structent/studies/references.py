@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
 
 from structent.estimators.columns import CodedTable
 from structent.estimators.design import Design
@@ -49,7 +50,9 @@ def _categorical(table: CodedTable) -> NDArray[np.bool_]:
 
 def _loss_of(model: Any, features: Any, train: Rows, test_features: Any, test: Rows) -> float:
     """Return the mean log loss of the test rows; a class without training rows gets the floor."""
-    model.fit(features, train.coded.codes)
+    # Splits run side by side: each thread has to be told that it is alone.
+    with threadpool_limits(1, user_api="openmp"):
+        model.fit(features, train.coded.codes)
     proba = np.zeros((len(test), len(test.coded.classes)))
     proba[:, model.classes_] = model.predict_proba(test_features)
     of_label = proba[np.arange(len(test)), test.coded.codes]
