@@ -16,7 +16,6 @@ import hashlib
 import io
 import json
 import os
-import platform
 import re
 import resource
 import signal
@@ -26,19 +25,16 @@ import tempfile
 import traceback
 import warnings
 import zipfile
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-PAGE = Path(__file__).parent.parent / "docs" / "reliability.md"
-BEGIN, END = "<!-- attack on files -->", "<!-- end -->"
+from tests import reliability
+
 SECONDS = 60  # a load that takes longer hangs, however busy the machine is
 MEGABYTES = 300  # more than this, beyond what the process had before, is a lot of memory
 REFUSED, SAME, OTHER = "refused", "same", "other"
@@ -534,31 +530,9 @@ _SELF_TESTS: dict[str, Callable[[], Any]] = {
 def table(found: Sequence[dict[str, Any]]) -> list[str]:
     """Return a table in Markdown: a line for each group of files."""
     group_of = MODELS | STRUCTURES
-    lines = [
-        "| files | tries | refused | unchanged | another one | failures | the worst of them |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    groups = [*dict.fromkeys(group_of[each["name"]] for each in found), "all"]
-    for group in groups:
-        tries = [each for each in found if group in (group_of[each["name"]], "all")]
-        times = Counter(each["outcome"] for each in tries)
-        failures = [kind for kind in WORST if times[kind]]
-        numbers = (len(tries), times[REFUSED], times[SAME], times[OTHER],
-                   sum(times[kind] for kind in failures))  # fmt: skip
-        worst = failures[0] if failures else "none"
-        lines.append(f"| {group} | {' | '.join(f'{n:,}' for n in numbers)} | {worst} |")
-    return lines
-
-
-def record(lines: Sequence[str], seed: int) -> None:
-    """Put the table into the page, with the day and the versions."""
-    versions = ", ".join(f"{name} {version(name)}" for name in ("xgboost", "lightgbm", "numpy"))
-    day = datetime.now(UTC).date().isoformat()
-    python = platform.python_version()
-    about = f"Measured on {day}, seed {seed}, with Python {python}, {versions}."
-    text = PAGE.read_text()
-    before, after = text[: text.index(BEGIN)], text[text.index(END) :]
-    PAGE.write_text(before + "\n".join([BEGIN, "", *lines, "", about, "", after]))
+    tries = ((group_of[each["name"]], each["outcome"]) for each in found)
+    shown = {REFUSED: "refused", SAME: "unchanged", OTHER: "another one"}
+    return reliability.table("files", tries, shown, WORST)
 
 
 def main() -> None:
@@ -582,7 +556,8 @@ def main() -> None:
             print(each["number"], each["name"], each["how"], each["outcome"], each["why"])
     print("\n".join(table(found)))
     if options.record:
-        record(table(found), options.seed)
+        packages = ("xgboost", "lightgbm", "numpy")
+        reliability.record("attack on files", table(found), options.seed, packages)
 
 
 if __name__ == "__main__":

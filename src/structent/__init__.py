@@ -4,10 +4,13 @@ A name is imported when it is first asked for, so that the command line and smal
 what they use.
 """
 
-from importlib import import_module
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+from importlib import import_module
+
+# Not from typing, nor is anything else imported: this file is read before the command can take care
+# of Ctrl-C.
+TYPE_CHECKING = False
 if TYPE_CHECKING:  # for type checkers and editors
     from structent.entropy import conditional_structured_entropy as conditional_structured_entropy
     from structent.entropy import joint_structured_entropy as joint_structured_entropy
@@ -51,6 +54,9 @@ if TYPE_CHECKING:  # for type checkers and editors
     from structent.studies import compare as compare
     from structent.studies import learn_structure as learn_structure
     from structent.studies import structure_test as structure_test
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__: str
 
@@ -117,10 +123,6 @@ _SUBPACKAGES = (
     "studies",
 )
 
-if not TYPE_CHECKING:  # type checkers take the imports above instead, and follow no call
-    # Without scikit-learn ``from structent import *`` gives the rest.
-    __all__ = list(_MODULE_OF if find_spec("sklearn") else _CORE)
-
 
 def __getattr__(name: str) -> Any:
     if name in _MODULE_OF:
@@ -129,6 +131,10 @@ def __getattr__(name: str) -> Any:
         value = import_module(f"{__name__}.{name}")
     elif name == "__version__":
         value = import_module("importlib.metadata").version(__name__)
+    elif name == "__all__":
+        # Without scikit-learn ``from structent import *`` gives the rest.
+        has_scikit_learn = import_module("importlib.util").find_spec("sklearn") is not None
+        value = list(_MODULE_OF if has_scikit_learn else _CORE)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value
