@@ -19,7 +19,6 @@ import os
 import re
 import resource
 import signal
-import subprocess
 import sys
 import tempfile
 import traceback
@@ -34,11 +33,11 @@ from typing import Any
 import numpy as np
 
 from tests import reliability
+from tests.trials import run_trials, say
 
 SECONDS = 60  # a load that takes longer hangs, however busy the machine is
 MEGABYTES = 300  # more than this, beyond what the process had before, is a lot of memory
 REFUSED, SAME, OTHER = "refused", "same", "other"
-_MARK = "attack: "  # of the lines that tell what came of a try
 WORST = ("process ended", "hangs", "memory", "unnoticed", "other error")  # the worst first
 
 
@@ -442,7 +441,7 @@ def work(folder: Path, names: Sequence[str], seed: int, numbers: range, seconds:
         if name in targets:
             how, content, is_forged = changed(targets[name], saved[name], rng)
         (path / name).write_bytes(content)
-        _say({"number": number, "name": name, "how": how})
+        say({"number": number, "name": name, "how": how})
         memory = _megabytes()
         signal.alarm(seconds)  # which ends the process
         why = ""
@@ -460,11 +459,7 @@ def work(folder: Path, names: Sequence[str], seed: int, numbers: range, seconds:
             outcome = "unnoticed"
         if _megabytes() - memory > MEGABYTES:
             outcome = "memory"
-        _say({"outcome": outcome, "why": why if outcome in WORST else ""})
-
-
-def _say(about: dict[str, Any]) -> None:
-    print(_MARK + json.dumps(about), flush=True)
+        say({"outcome": outcome, "why": why if outcome in WORST else ""})
 
 
 def _megabytes() -> float:
@@ -478,31 +473,8 @@ def _megabytes() -> float:
 
 def attack(folder: Path, names: Sequence[str], seed: int, n_tries: int) -> list[dict[str, Any]]:
     """Return what came of every try; where a process ended, another one goes on."""
-    found: list[dict[str, Any]] = []
-    while len(found) < n_tries:
-        command = [sys.executable, "-m", "tests.attack_files", "work", folder, ",".join(names)]
-        numbers = (seed, len(found), n_tries, SECONDS)
-        with subprocess.Popen(
-            [str(part) for part in (*command, *numbers)], stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True, cwd=Path(__file__).parent.parent,
-        ) as process:  # fmt: skip
-            under_way = None
-            for line in process.stdout or ():
-                if not line.startswith(_MARK):
-                    continue  # said by a library
-                said = json.loads(line.removeprefix(_MARK))
-                if "number" in said:
-                    under_way = said
-                elif under_way is not None:
-                    found.append({**under_way, **said})
-                    under_way = None
-        if under_way is not None:
-            hangs = process.returncode == -signal.SIGALRM
-            ended = "hangs" if hangs else "process ended"
-            found.append({**under_way, "outcome": ended, "why": f"exit {process.returncode}"})
-        elif process.returncode:
-            raise RuntimeError(f"the process that loads files ended with {process.returncode}")
-    return found
+    command = ["-m", "tests.attack_files", "work", str(folder), ",".join(names), str(seed)]
+    return run_trials(command, n_tries, SECONDS)
 
 
 def _hang() -> None:

@@ -29,7 +29,17 @@ SENTENCE = "structent: broken off; no file was left half written\n"
 BROKEN_OFF, FINISHED = "broken off", "finished before"
 WORST = ("hangs", "went on", "half a file", "traceback", "other ending")  # the worst first
 # What the script ``structent`` does, after a line that says that Python itself has started.
-_PROGRAM = "import sys; print('up', flush=True); from structent.cli import main; sys.exit(main())"
+# At the end it says when that was, so that a signal which came later is known.
+_PROGRAM = """
+import sys
+print("up", flush=True)
+try:
+    from structent.cli import main
+    sys.exit(main())
+finally:
+    import time
+    print("down", time.monotonic(), flush=True)
+"""
 _ABOUT = (
     str(seattle_weather_file()), "--target", "month", "--structure", "circular:width=3",
     "--features", "precipitation,temp_max,temp_min,wind", "--jobs", "1",
@@ -99,8 +109,9 @@ def interrupted(command: Command, folder: Path, after: float) -> tuple[str, str]
         process.stdout.readline()
         time.sleep(after)
         process.send_signal(signal.SIGINT)
+        sent = time.monotonic()
         try:
-            _, said = process.communicate(timeout=SECONDS)
+            printed, said = process.communicate(timeout=SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             return "hangs", ""
@@ -108,18 +119,18 @@ def interrupted(command: Command, folder: Path, after: float) -> tuple[str, str]
     is_whole = all(path.read_bytes() == old or _is_whole(path) for path in files)
     if not is_whole or {path.name for path in folder.iterdir()} != before:
         return "half a file", said
-    return _ending(process.returncode, said, [path.read_bytes() != old for path in files]), said
+    if process.returncode == 0:
+        down = float(printed.split()[-1])
+        return (FINISHED if down < sent else "went on"), said
+    return _ending(process.returncode, said), said
 
 
-def _ending(code: int, said: str, is_new: Sequence[bool]) -> str:
+def _ending(code: int, said: str) -> str:
     if "Traceback" in said or "Exception ignored" in said:
         return "traceback"
     # While Python shuts down the signal itself ends it, which shells call 130 as well.
     if code == -signal.SIGINT or (code == 130 and said.endswith(SENTENCE)):
         return BROKEN_OFF
-    if code == 0:
-        # The signal may have come after the end; a command that lost it would go on to write.
-        return FINISHED if all(is_new) else "went on"
     return "other ending"
 
 
@@ -148,9 +159,8 @@ def attack(folder: Path, seed: int, n_tries: int) -> list[dict[str, Any]]:
         command = COMMANDS[len(found) % len(COMMANDS)]
         after = float(rng.uniform(0, took[command.name]))
         outcome, said = interrupted(command, folder, after)
-        if outcome == FINISHED and after > 0.5 * took[command.name]:
+        if outcome == FINISHED:
             continue
-        outcome = "went on" if outcome == FINISHED else outcome
         found.append({"name": command.name, "after": after, "outcome": outcome, "said": said})
     return found
 

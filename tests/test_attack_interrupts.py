@@ -28,7 +28,8 @@ def program(*lines):
     ("lines", "outcome"),
     [
         (["time.sleep(60)"], "traceback"),
-        (["signal.signal(signal.SIGINT, lambda *_: None)", "time.sleep(1)"], "went on"),
+        (["signal.signal(signal.SIGINT, lambda *_: None)", "time.sleep(1)",
+          "print('down', time.monotonic())"], "went on"),
         (["signal.signal(signal.SIGINT, lambda *_: sys.exit(1))", "time.sleep(60)"],
          "other ending"),
         (["signal.signal(signal.SIGINT, signal.SIG_DFL)", "open('new.json', 'w').write('{')",

@@ -4,11 +4,7 @@ A name is imported when it is first asked for, so that the command line and smal
 what they use.
 """
 
-from __future__ import annotations
-
-from importlib import import_module
-
-# Not from typing, nor is anything else imported: this file is read before the command can take care
+# Nothing is imported here, not even from typing: this file is read before the command can take care
 # of Ctrl-C.
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # for type checkers and editors
@@ -124,7 +120,9 @@ _SUBPACKAGES = (
 )
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
+    from importlib import import_module  # noqa: PLC0415  see above
+
     if name in _MODULE_OF:
         value = getattr(import_module(_MODULE_OF[name]), name)
     elif name in _SUBPACKAGES:

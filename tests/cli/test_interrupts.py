@@ -66,7 +66,7 @@ def test_on_a_terminal_the_cursor_comes_back_that_a_progress_bar_hid():
 
 def test_the_command_takes_care_of_them_before_it_imports_anything_large():
     code = (
-        "import __future__, importlib, signal, sys; before = set(sys.modules)\n"
+        "import sys; before = set(sys.modules)\n"
         "from structent.cli import main\n"
         "print(*sorted(set(sys.modules) - before))"
     )

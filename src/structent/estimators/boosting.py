@@ -14,7 +14,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from structent._checks import checked_fraction
 from structent._threads import checked_n_jobs
@@ -25,12 +25,12 @@ from structent.estimators import files
 from structent.estimators.answers import block_answers, calibration_scores, predicted_level
 from structent.estimators.classes import (
     accuracy,
-    check_two_classes,
+    check_two_codes,
     given_structure,
     label_column,
     labels_to_fit,
 )
-from structent.estimators.columns import CodedTable, Columns, FloatTable, is_table
+from structent.estimators.columns import CodedTable, Columns, FloatTable, is_table, validated
 from structent.estimators.engines import engine
 from structent.estimators.folds import checked_groups
 from structent.estimators.rows import (
@@ -286,7 +286,7 @@ class StructuredBoostingClassifier(
         classes = classes_of_rows(structure, labels, eval_set, allow_blocks=self.allow_blocks)
         encoder = Encoder.of(columns, classes, settings)
         rows = encoder.rows(codes, labels, sample_weight, self.class_weight, group_of)
-        check_two_classes(rows.labels)  # a weight of 0 may have taken the others
+        check_two_codes(rows.labels, classes)  # a weight of 0 may have taken the others
         splits, leaves = self._split_structure(given, structure), self._leaf_structure(given)
         bags = [
             self._fitted_bag(rows, eval_set, encoder, splits, leaves, settings, random)
@@ -546,8 +546,6 @@ def _validated(estimator: Any, X: Any, *, reset: bool) -> Any:
             estimator.n_features_in_ = X.shape[1]
         return X
     if is_table(X):
-        return validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return validated(estimator, X, reset=reset, skip_check_array=True)
     with np.errstate(over="ignore"):  # numbers that become infinite are refused with the others
-        return validate_data(
-            estimator, X, reset=reset, dtype=np.float32, ensure_all_finite="allow-nan"
-        )
+        return validated(estimator, X, reset=reset, dtype=np.float32, ensure_all_finite="allow-nan")
