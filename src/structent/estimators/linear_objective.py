@@ -188,9 +188,8 @@ class LinearObjective:
         in_parts(self._add_parts, n_parts, self.n_threads, coef, intercept, *sums)
         gradient = np.empty(self.n_parameters)
         of_slope, of_intercept = self._views(gradient)
-        of_coefs.sum(axis=0, out=of_coefs[0])
-        coordinates = self._coordinates
-        of_slope[:] = of_coefs[0] if coordinates is None else coordinates.matrix.T @ of_coefs[0]
+        of_coef, coordinates = of_coefs.sum(axis=0), self._coordinates
+        of_slope[:] = of_coef if coordinates is None else coordinates.matrix.T @ of_coef
         of_slope += slope
         of_slope *= self._size
         of_intercepts.sum(axis=0, out=of_intercept)
