@@ -25,12 +25,12 @@ from structent.estimators import files
 from structent.estimators.answers import block_answers, calibration_scores, predicted_level
 from structent.estimators.classes import (
     accuracy,
-    check_two_classes,
+    check_two_codes,
     given_structure,
     label_column,
     labels_to_fit,
 )
-from structent.estimators.columns import CodedTable, table_to_fit, validated
+from structent.estimators.columns import CodedTable, table_to_fit, validated_table
 from structent.estimators.engines import engine
 from structent.estimators.folds import checked_groups
 from structent.estimators.rows import (
@@ -286,7 +286,7 @@ class StructuredBoostingClassifier(
         classes = classes_of_rows(structure, labels, eval_set, allow_blocks=self.allow_blocks)
         encoder = Encoder.of(table.columns, classes, settings)
         rows = encoder.rows(table.codes, labels, sample_weight, self.class_weight, group_of)
-        check_two_classes(rows.labels)  # a weight of 0 may have taken the others
+        check_two_codes(rows.labels, classes)  # a weight of 0 may have taken the others
         splits, leaves = self._split_structure(given, structure), self._leaf_structure(given)
         bags = [
             self._fitted_bag(rows, eval_set, encoder, splits, leaves, settings, random)
@@ -438,7 +438,7 @@ class StructuredBoostingClassifier(
         """Return the rows to train on and those that decide when to stop."""
         if eval_set is not None:
             X, y = checked_eval_set(eval_set, self.n_features_in_)
-            codes = encoder.columns.codes(validated(self, X, reset=False))
+            codes = encoder.columns.codes(validated_table(self, X, reset=False))
             return rows, encoder.rows(codes, label_column(y, encoder.classes), None, None)
         if self.early_stopping_rounds is None:
             return rows, None
@@ -516,7 +516,7 @@ class StructuredBoostingClassifier(
 
     def _logits(self, X: Any) -> FloatArray:
         fitted = self._fitted_model()
-        return fitted.logits(validated(self, X, reset=False), checked_n_jobs(self.n_jobs))
+        return fitted.logits(validated_table(self, X, reset=False), checked_n_jobs(self.n_jobs))
 
 
 def _warn_if_cut_short(scores_of_bags: Sequence[Sequence[float]], settings: Settings) -> None:

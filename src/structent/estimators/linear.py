@@ -10,10 +10,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from structent._checks import checked_integer
 from structent._typing import FloatArray
@@ -23,15 +24,12 @@ from structent.estimators import files
 from structent.estimators.answers import block_answers, calibration_scores, predicted_level
 from structent.estimators.classes import (
     Classes,
-    CodedLabels,
     Labels,
     accuracy,
     given_structure,
     labels_to_fit,
-    mixed_labels,
-    with_pairs,
 )
-from structent.estimators.columns import table_to_fit, validated
+from structent.estimators.columns import table_to_fit, validated, validated_table
 from structent.estimators.design import Design
 from structent.estimators.folds import checked_groups
 from structent.estimators.linear_objective import LinearObjective, gaussian_prior
@@ -336,16 +334,24 @@ class StructuredLogisticRegression(
         return design.matrix(design.columns.codes(table)), labels, design
 
     def _features_and_labels(self, X: Any, y: Any) -> tuple[Any, Labels]:
-        if isinstance(y, CodedLabels):
-            features = validate_data(self, X, ensure_min_samples=2, **_FEATURES)
-            check_consistent_length(features, y)
-            return features, labels_to_fit(y, None, allow_blocks=self.allow_blocks)
-        if y is not None:
-            y = with_pairs(y, getattr(self.structure, "classes", None))
-        if self.allow_blocks and y is not None:
-            y = mixed_labels(y)  # before NumPy makes one type of all labels
-        features, labels = validate_data(self, X, y, ensure_min_samples=2, **_FEATURES)
-        return features, labels_to_fit(labels, None, allow_blocks=self.allow_blocks)
+        labels = labels_to_fit(y, self.structure, allow_blocks=self.allow_blocks)
+        features = self._features(X, reset=True)
+        check_consistent_length(features, labels)
+        return features, labels
+
+    def _features(self, X: Any, *, reset: bool) -> Any:
+        least = 2 if reset else 1
+        features = validated(self, X, reset=reset, ensure_min_samples=least, **_FEATURES)
+        checked: Any = features
+        entries = checked.data if issparse(features) else checked
+        largest = max(entries.max(initial=0), -entries.min(initial=0))
+        most = float(np.sqrt(np.finfo(features.dtype).max)) / 4
+        if largest > most:
+            raise StructentError(
+                f"features must be at most {most:.0e} in {features.dtype}, so that sums of their "
+                f"products are finite, got {largest:g}; scale them"
+            )
+        return features
 
     def _check_parameters(self) -> None:
         for name, value in (("C", self.C), ("tol", self.tol)):
@@ -419,9 +425,9 @@ class StructuredLogisticRegression(
         check_is_fitted(self)
         design: Design | None = self._design
         if design is None:
-            features = validate_data(self, X, reset=False, **_FEATURES)
+            features = self._features(X, reset=False)
         else:
-            features = design.matrix(design.columns.codes(validated(self, X, reset=False)))
+            features = design.matrix(design.columns.codes(validated_table(self, X, reset=False)))
         logits: NDArray[Any] = features @ self.coef_.T + self.intercept_
         return logits
 

@@ -133,7 +133,10 @@ def checked_sample_weight(sample_weight: Any, n_rows: int) -> FloatArray:
     if sample_weight is None:
         return np.ones(n_rows)
     try:
-        checked = np.asarray(sample_weight, dtype=np.float64)
+        given = np.asarray(sample_weight)
+        if given.dtype.kind == "c":
+            raise TypeError  # NumPy would take the real part
+        checked = given.astype(np.float64)
     except (TypeError, ValueError):
         raise StructentError(
             f"sample_weight must hold numbers, got {type(sample_weight).__name__} of other values"
