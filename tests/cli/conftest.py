@@ -1,6 +1,5 @@
 """The command, run in the process of the tests."""
 
-import signal
 import sys
 
 import pytest
@@ -14,12 +13,8 @@ def structent_command(monkeypatch, capsys):
 
     def run_here(*arguments):
         monkeypatch.setattr(sys, "argv", ["structent", *map(str, arguments)])
-        handler = signal.getsignal(signal.SIGINT)
-        try:
-            with pytest.raises(SystemExit) as ended:
-                main()
-        finally:
-            signal.signal(signal.SIGINT, handler)  # Ctrl-C is that of pytest again
+        with pytest.raises(SystemExit) as ended:
+            main()
         captured = capsys.readouterr()
         return ended.value.code or 0, captured.out, captured.err
 

@@ -19,7 +19,7 @@ from structent import (
     hierarchy,
 )
 from structent.metrics import block_log_loss
-from structent.studies import LearnedStructure, compare
+from structent.studies import LearnedStructure, compare, setup
 from structent.studies.comparison import METRICS
 from structent.studies.plan import NONE, Candidate
 from tests.estimators.problems import planted_problem
@@ -110,10 +110,6 @@ def test_a_sampler_is_compared_by_its_classes():
     assert set(found.chosen["structure"]) <= {NONE, *found.plan.candidates}
 
 
-# By its full name: the module is hidden behind the function.
-MODULE = sys.modules["structent.studies.compare"]
-
-
 class _Slow:
     """A clock that is read: every look at it takes a second."""
 
@@ -125,11 +121,18 @@ class _Slow:
         return self.seconds
 
 
+def slow_clock(monkeypatch):
+    clock = _Slow()
+    # By its full name: the module of compare is hidden behind the function.
+    for module in (sys.modules["structent.studies.compare"], setup):
+        monkeypatch.setattr(module, "time", clock)
+
+
 def test_splits_that_the_time_did_not_allow_are_missing_and_said_to_be(monkeypatch):
     structure, features, labels = planted_problem(150)
-    monkeypatch.setattr(MODULE, "time", _Slow())
+    slow_clock(monkeypatch)
     found = compare(
-        features, labels, structure, budget=60, **{**SMALL, "n_repeats": 3, "n_jobs": 1}
+        features, labels, structure, budget=100, **{**SMALL, "n_repeats": 3, "n_jobs": 1}
     )
     n_done = found.n_splits
     assert 2 <= n_done < 9
@@ -142,7 +145,7 @@ def test_splits_that_the_time_did_not_allow_are_missing_and_said_to_be(monkeypat
 
 def test_time_for_less_than_two_splits_is_an_error(monkeypatch):
     structure, features, labels = planted_problem(150)
-    monkeypatch.setattr(MODULE, "time", _Slow())
+    slow_clock(monkeypatch)
     with pytest.raises(StructentError, match="used up before 2 of 3 splits were done; allow more"):
         compare(features, labels, structure, budget=5, **{**SMALL, "n_jobs": 1})
     with pytest.raises(StructentError, match="used up before even the models without structure"):
