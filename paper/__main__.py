@@ -16,8 +16,8 @@ from paper.beyond import Asked
 from paper.experiment import PRESETS, Experiment, Kept, do_runs
 from structent._optional import load_optional
 from structent._threads import available_threads
-from structent.cli import errors_told_in_a_sentence, options
-from structent.cli.interrupts import no_interrupt_lost
+from structent.cli import options
+from structent.cli.failures import errors_told_in_a_sentence
 from structent.cli.output import Output
 from structent.errors import StructentError
 
@@ -294,8 +294,7 @@ def _sizes(sizes: str | None) -> tuple[int, ...] | None:
 def _do_what_is_missing(experiment: Experiment, kept: Kept, jobs: int, output: Output) -> None:
     with output.progress() as on_progress:
         try:
-            with no_interrupt_lost():
-                do_runs(experiment, kept, n_jobs=jobs, on_progress=on_progress)
+            do_runs(experiment, kept, n_jobs=jobs, on_progress=on_progress)
         except KeyboardInterrupt:
             if kept.path.exists():
                 output.notes(f"Finished runs are in {kept.path}; the same command goes on.")

@@ -16,33 +16,28 @@ import hashlib
 import io
 import json
 import os
-import platform
 import re
 import resource
 import signal
-import subprocess
 import sys
 import tempfile
 import traceback
 import warnings
 import zipfile
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-PAGE = Path(__file__).parent.parent / "docs" / "reliability.md"
-BEGIN, END = "<!-- attack on files -->", "<!-- end -->"
+from tests import reliability
+from tests.trials import run_trials, say
+
 SECONDS = 60  # a load that takes longer hangs, however busy the machine is
 MEGABYTES = 300  # more than this, beyond what the process had before, is a lot of memory
 REFUSED, SAME, OTHER = "refused", "same", "other"
-_MARK = "attack: "  # of the lines that tell what came of a try
 WORST = ("process ended", "hangs", "memory", "unnoticed", "other error")  # the worst first
 
 
@@ -72,6 +67,7 @@ MODELS = {
     "bags.structent": "models of our own engine",
     "linear.structent": "linear models",
     "pairs.structent": "linear models",
+    "table.structent": "linear models",
     "vector.structent": "models of XGBoost",
     "per_class.structent": "models of XGBoost",
     "lightgbm.structent": "models of LightGBM",
@@ -145,6 +141,9 @@ def _models() -> Iterator[tuple[str, Any]]:
             yield f"{name}.structent", model.fit(features, labels)
     linear = StructuredLogisticRegression(plants, prior=0.5).fit(numbers, labels)
     yield "linear.structent", linear.calibrate_blocks(numbers, labels)
+    gaps = table.assign(size=table["size"].where(table["size"] < 1.5))
+    of_table = StructuredLogisticRegression(plants, encode=True).fit(gaps, labels)
+    yield "table.structent", of_table
     pairs = _structures()["fixed.json"].structure.product(plants)
     places = np.arange(200) % len(pairs.classes)
     of_pairs = StructuredLogisticRegression(pairs, max_iter=5)
@@ -392,7 +391,7 @@ def _loaded_model(path: Path, name: str) -> Any:
     structure = None if model.structure is None else model.structure.to_json()
     about = (repr(model), model.classes_.tolist(), structure, notes)
     table = _table(20)
-    if is_linear or name.startswith("trees"):
+    if name.removesuffix(".structent") in ("linear", "pairs", "trees"):
         table = table[["size", "weight"]].to_numpy()
     names = getattr(model, "feature_names_in_", None)
     if model.n_features_in_ != table.shape[1] or (
@@ -446,7 +445,7 @@ def work(folder: Path, names: Sequence[str], seed: int, numbers: range, seconds:
         if name in targets:
             how, content, is_forged = changed(targets[name], saved[name], rng)
         (path / name).write_bytes(content)
-        _say({"number": number, "name": name, "how": how})
+        say({"number": number, "name": name, "how": how})
         memory = _megabytes()
         signal.alarm(seconds)  # which ends the process
         why = ""
@@ -464,11 +463,7 @@ def work(folder: Path, names: Sequence[str], seed: int, numbers: range, seconds:
             outcome = "unnoticed"
         if _megabytes() - memory > MEGABYTES:
             outcome = "memory"
-        _say({"outcome": outcome, "why": why if outcome in WORST else ""})
-
-
-def _say(about: dict[str, Any]) -> None:
-    print(_MARK + json.dumps(about), flush=True)
+        say({"outcome": outcome, "why": why if outcome in WORST else ""})
 
 
 def _megabytes() -> float:
@@ -482,31 +477,8 @@ def _megabytes() -> float:
 
 def attack(folder: Path, names: Sequence[str], seed: int, n_tries: int) -> list[dict[str, Any]]:
     """Return what came of every try; where a process ended, another one goes on."""
-    found: list[dict[str, Any]] = []
-    while len(found) < n_tries:
-        command = [sys.executable, "-m", "tests.attack_files", "work", folder, ",".join(names)]
-        numbers = (seed, len(found), n_tries, SECONDS)
-        with subprocess.Popen(
-            [str(part) for part in (*command, *numbers)], stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True, cwd=Path(__file__).parent.parent,
-        ) as process:  # fmt: skip
-            under_way = None
-            for line in process.stdout or ():
-                if not line.startswith(_MARK):
-                    continue  # said by a library
-                said = json.loads(line.removeprefix(_MARK))
-                if "number" in said:
-                    under_way = said
-                elif under_way is not None:
-                    found.append({**under_way, **said})
-                    under_way = None
-        if under_way is not None:
-            hangs = process.returncode == -signal.SIGALRM
-            ended = "hangs" if hangs else "process ended"
-            found.append({**under_way, "outcome": ended, "why": f"exit {process.returncode}"})
-        elif process.returncode:
-            raise RuntimeError(f"the process that loads files ended with {process.returncode}")
-    return found
+    command = ["-m", "tests.attack_files", "work", str(folder), ",".join(names), str(seed)]
+    return run_trials(command, n_tries, SECONDS)
 
 
 def _hang() -> None:
@@ -534,31 +506,9 @@ _SELF_TESTS: dict[str, Callable[[], Any]] = {
 def table(found: Sequence[dict[str, Any]]) -> list[str]:
     """Return a table in Markdown: a line for each group of files."""
     group_of = MODELS | STRUCTURES
-    lines = [
-        "| files | tries | refused | unchanged | another one | failures | the worst of them |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    groups = [*dict.fromkeys(group_of[each["name"]] for each in found), "all"]
-    for group in groups:
-        tries = [each for each in found if group in (group_of[each["name"]], "all")]
-        times = Counter(each["outcome"] for each in tries)
-        failures = [kind for kind in WORST if times[kind]]
-        numbers = (len(tries), times[REFUSED], times[SAME], times[OTHER],
-                   sum(times[kind] for kind in failures))  # fmt: skip
-        worst = failures[0] if failures else "none"
-        lines.append(f"| {group} | {' | '.join(f'{n:,}' for n in numbers)} | {worst} |")
-    return lines
-
-
-def record(lines: Sequence[str], seed: int) -> None:
-    """Put the table into the page, with the day and the versions."""
-    versions = ", ".join(f"{name} {version(name)}" for name in ("xgboost", "lightgbm", "numpy"))
-    day = datetime.now(UTC).date().isoformat()
-    python = platform.python_version()
-    about = f"Measured on {day}, seed {seed}, with Python {python}, {versions}."
-    text = PAGE.read_text()
-    before, after = text[: text.index(BEGIN)], text[text.index(END) :]
-    PAGE.write_text(before + "\n".join([BEGIN, "", *lines, "", about, "", after]))
+    tries = ((group_of[each["name"]], each["outcome"]) for each in found)
+    shown = {REFUSED: "refused", SAME: "unchanged", OTHER: "another one"}
+    return reliability.table("files", tries, shown, WORST)
 
 
 def main() -> None:
@@ -582,7 +532,8 @@ def main() -> None:
             print(each["number"], each["name"], each["how"], each["outcome"], each["why"])
     print("\n".join(table(found)))
     if options.record:
-        record(table(found), options.seed)
+        packages = ("xgboost", "lightgbm", "numpy")
+        reliability.record("attack on files", table(found), options.seed, packages)
 
 
 if __name__ == "__main__":

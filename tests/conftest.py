@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             if name in required:
                 pytest.fail(f"needs {name}, which STRUCTENT_REQUIRE says must be there")
             pytest.skip(f"needs {name}")
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c_of_pytest() -> Iterator[None]:
+    """Give Ctrl-C back to pytest: a command that a test runs in this process takes it for good."""
+    handler = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, handler)
 
 
 @pytest.fixture

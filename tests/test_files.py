@@ -85,7 +85,35 @@ def test_files_that_other_threads_make_meanwhile_keep_to_the_umask(tmp_path, mon
     assert modes == {0o600}
 
 
-# Saves that are killed
+# Saves that are interrupted or killed
+
+
+def test_ctrl_c_waits_until_the_file_is_whole(tmp_path, monkeypatch):
+    path = tmp_path / "page.html"
+    save_bytes(path, b"first")
+    replace = Path.replace
+
+    def interrupted(source, target):
+        signal.raise_signal(signal.SIGINT)
+        return replace(source, target)
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        save_bytes(path, b"second")
+    assert path.read_bytes() == b"second"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_ctrl_c_waits_until_a_line_is_whole(tmp_path, monkeypatch):
+    def interrupted(_file):
+        signal.raise_signal(signal.SIGINT)
+
+    lines = JsonLines(tmp_path / "runs.jsonl")
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        lines.add({"run": 1})
+    assert lines.path.read_text() == '{"run": 1}\n'
+
 
 SAVE = """
 import sys

@@ -4,10 +4,9 @@ A name is imported when it is first asked for, so that the command line and smal
 what they use.
 """
 
-from importlib import import_module
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
-
+# Nothing is imported here, not even from typing: this file is read before the command can take care
+# of Ctrl-C.
+TYPE_CHECKING = False
 if TYPE_CHECKING:  # for type checkers and editors
     from structent.entropy import conditional_structured_entropy as conditional_structured_entropy
     from structent.entropy import joint_structured_entropy as joint_structured_entropy
@@ -51,6 +50,9 @@ if TYPE_CHECKING:  # for type checkers and editors
     from structent.studies import compare as compare
     from structent.studies import learn_structure as learn_structure
     from structent.studies import structure_test as structure_test
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__: str
 
@@ -117,18 +119,20 @@ _SUBPACKAGES = (
     "studies",
 )
 
-if not TYPE_CHECKING:  # type checkers take the imports above instead, and follow no call
-    # Without scikit-learn ``from structent import *`` gives the rest.
-    __all__ = list(_MODULE_OF if find_spec("sklearn") else _CORE)
 
+def __getattr__(name: str) -> "Any":
+    from importlib import import_module  # noqa: PLC0415  see above
 
-def __getattr__(name: str) -> Any:
     if name in _MODULE_OF:
         value = getattr(import_module(_MODULE_OF[name]), name)
     elif name in _SUBPACKAGES:
         value = import_module(f"{__name__}.{name}")
     elif name == "__version__":
         value = import_module("importlib.metadata").version(__name__)
+    elif name == "__all__":
+        # Without scikit-learn ``from structent import *`` gives the rest.
+        has_scikit_learn = import_module("importlib.util").find_spec("sklearn") is not None
+        value = list(_MODULE_OF if has_scikit_learn else _CORE)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

@@ -9,6 +9,7 @@ functions that it calls stand in one file.
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import unwrap
 from typing import Any, ParamSpec, TypeVar
 
 from numba import njit
@@ -51,3 +52,12 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
             return in_memory(*args, **kwargs)
 
     return call
+
+
+def within(function: Callable[P, R]) -> Callable[P, R]:
+    """Return a kernel as other kernels call it: they compile and cache it as a part of themselves.
+
+    It may stand in another file, if a digest of that file guards the cache.
+    """
+    compiled: Callable[P, R] = njit(**OPTIONS)(unwrap(function))
+    return compiled

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
+from structent._interrupts import interrupts_postponed
 from structent.errors import StructentError
 
 if sys.platform != "win32":
@@ -30,11 +31,11 @@ _NO_BRACKETS = re.compile(r"[^\[\]{}]++")
 def save_bytes(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file whole or not at all: what was there before stays until the new one is whole.
 
-    The file gets the permissions that any new file of this process gets.
+    Ctrl-C waits until then. The file gets the permissions that any new file of this process gets.
     """
     target = Path(path)
     _remove_leftovers(target)
-    with _temporary(target) as file:
+    with interrupts_postponed(), _temporary(target) as file:
         file.write(content)
 
 
@@ -177,7 +178,7 @@ class JsonLines:
 
     def add(self, value: Any) -> None:
         """Write down a value: when this returns, it is in the file, and stays there."""
-        with self._mended() as file:
+        with self._mended() as file, interrupts_postponed():
             file.write(json.dumps(value).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())

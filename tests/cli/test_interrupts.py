@@ -1,104 +1,73 @@
-"""Ctrl-C that falls into what a C library calls still ends the command."""
+"""Ctrl-C ends the command, wherever it falls."""
 
-import ctypes
-import signal
+import os
+import subprocess
 import sys
-import time
 
 import pytest
 
-from structent.cli.interrupts import no_interrupt_lost
-
-LONG = 60  # seconds: nothing here waits so long, unless an interrupt is lost
-
-
-def called_by_c(function):
-    """Call a function where Python can but print what it raises."""
-    ctypes.CFUNCTYPE(None)(function)()
+BEGIN = "import ctypes, signal, sys, time; from structent.cli.interrupts import end_on_interrupt\n"
+INTERRUPT = "signal.raise_signal(signal.SIGINT)"
+SENTENCE = "program: broken off; no file was left half written\n"
 
 
-def lose_an_interrupt():
-    called_by_c(lambda: signal.raise_signal(signal.SIGINT))
-
-
-def fail_for_it():
-    lose_an_interrupt()
-    raise RuntimeError("half of the rows are missing")
-
-
-def fail_because_of_it():
-    """As a function compiled by Numba does, if it is called at the wrong moment."""
-    try:
-        signal.raise_signal(signal.SIGINT)
-    except KeyboardInterrupt as interrupt:
-        raise SystemError("returned a result with an exception set") from interrupt
-
-
-def sleep_on(ended):
-    lose_an_interrupt()
-    time.sleep(LONG)
-    ended.append("slept to the end")
-
-
-def lose_the_second_as_well(ended):
-    def wait():
-        time.sleep(LONG)
-        ended.append("slept to the end, in what C calls")
-
-    lose_an_interrupt()
-    called_by_c(wait)
-    time.sleep(LONG)
-    ended.append("slept to the end")
+def ended(*lines, launcher=()):
+    """Return how a program ends that runs these lines once it takes care of Ctrl-C."""
+    code = "\n".join([BEGIN, "end_on_interrupt('program')", *lines, "print('went on')"])
+    done = subprocess.run(
+        [*launcher, sys.executable, "-c", code], capture_output=True, text=True, check=False,
+        timeout=60,
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.mark.parametrize(
-    ("library", "error"), [(fail_for_it, RuntimeError), (fail_because_of_it, SystemError)]
-)
-def test_the_library_fails_for_it(library, error):
-    with pytest.raises(KeyboardInterrupt) as caught, no_interrupt_lost():
-        library()
-    assert isinstance(caught.value.__cause__, error)
+    "lines",
+    [
+        (INTERRUPT,),
+        ("try:", f"    {INTERRUPT}", "except BaseException: pass"),
+        (f"ctypes.CFUNCTYPE(None)(lambda: {INTERRUPT})()",),
+        ("class Deleted:", f"    def __del__(self): {INTERRUPT}", "Deleted()"),
+        ("sys.unraisablehook = lambda _about: None", "class Deleted:",
+         f"    def __del__(self): {INTERRUPT}", "Deleted()"),
+    ],
+    ids=["anywhere", "where all exceptions are caught", "called by C", "deleted", "with a hook"],
+)  # fmt: skip
+def test_it_ends_the_program(lines):
+    assert ended(*lines) == (130, "", SENTENCE)
 
 
-def test_the_library_comes_to_its_end():
-    with pytest.raises(KeyboardInterrupt), no_interrupt_lost():
-        lose_an_interrupt()
-
-
-@pytest.mark.parametrize("library", [sleep_on, lose_the_second_as_well])
-def test_the_library_goes_on_for_long(library):
-    ended = []
-    with pytest.raises(KeyboardInterrupt), no_interrupt_lost():
-        library(ended)
-    assert not ended
-
-
-def test_nothing_comes_after():
-    with pytest.raises(KeyboardInterrupt), no_interrupt_lost():
-        lose_an_interrupt()
-    time.sleep(0.1)  # a late interrupt would end the test run
-
-
-def test_without_an_interrupt_nothing_changes():
-    before = sys.unraisablehook, signal.getsignal(signal.SIGINT)
-    with pytest.raises(RuntimeError, match="its own"), no_interrupt_lost():
-        raise RuntimeError("its own")
-    assert (sys.unraisablehook, signal.getsignal(signal.SIGINT)) == before
+def test_one_that_comes_while_something_is_printed_ends_the_program():
+    loop = "while True: print('x', file=sys.stderr)"
+    timer = "import threading; threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()"
+    code, out, err = ended(timer, loop)
+    assert (code, out) == (130, "")
+    assert err.endswith(SENTENCE)
+    assert "Traceback" not in err
 
 
 def test_who_ignores_them_goes_on_to():
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with no_interrupt_lost():
-            signal.raise_signal(signal.SIGINT)
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGINT, before)
+    ignoring = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]
+    assert ended(INTERRUPT, launcher=ignoring) == (0, "went on\n", "")
 
 
-def test_other_exceptions_that_python_ignores_are_told_as_ever(monkeypatch):
-    told = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda found: told.append(found.exc_type))
-    with no_interrupt_lost():
-        called_by_c(lambda: 1 / 0)
-    assert told == [ZeroDivisionError]
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a terminal")
+def test_on_a_terminal_the_cursor_comes_back_that_a_progress_bar_hid():
+    ours, theirs = os.openpty()
+    code = f"{BEGIN}end_on_interrupt('program'); {INTERRUPT}"
+    done = subprocess.run([sys.executable, "-c", code], stderr=theirs, check=False, timeout=60)
+    os.close(theirs)
+    told = os.read(ours, 1000)
+    os.close(ours)
+    assert done.returncode == 130
+    assert told.startswith(b"\r\x1b[2K\x1b[?25h")
+
+
+def test_the_command_takes_care_of_them_before_it_imports_anything_large():
+    code = (
+        "import sys; before = set(sys.modules)\n"
+        "from structent.cli import main\n"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["structent", "structent.cli", "structent.cli.interrupts"]

@@ -1,4 +1,4 @@
-"""``train --calibrate``, ``predict --confidence`` and ``evaluate --confidence``."""
+"""``train``, ``predict`` and ``evaluate``: both kinds of models, answers that can be trusted."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from structent import StructuredBoostingClassifier
+from structent import StructuredBoostingClassifier, StructuredLogisticRegression
 from structent.cli import main
 from tests.estimators.problems import planted_problem
 
@@ -45,7 +45,7 @@ def test_models_are_trained_and_used_without_another_booster(folder, tmp_path):
     for command in (
         ["train", folder / "plants.csv", *ABOUT, "--save", model],
         ["predict", model, folder / "new.csv", "-o", tmp_path / "new.csv"],
-        ["compare", folder / "plants.csv", *ABOUT, "--budget", "0.1"],
+        ["compare", folder / "plants.csv", *ABOUT, "--folds", "3", "--repeats", "1"],
     ):
         result = subprocess.run(
             [sys.executable, "-c", code, *map(str, command)],
@@ -247,6 +247,98 @@ def test_names_of_blocks_need_a_structure_that_names_them(table, structent_comma
     )  # fmt: skip
     assert code != 0
     assert "the structure must be a file" in " ".join(errors.split())
+
+
+# Linear models
+
+
+@pytest.fixture
+def any_table(tmp_path):
+    """A table with text, missing values and very different scales, and one to answer."""
+    rng = np.random.default_rng(0)
+    place = rng.integers(6, size=500)
+    columns = {
+        "species": [f"species {each}" for each in place],
+        "genus": [f"genus {each // 2}" for each in place],
+        "size": np.where(rng.random(500) < 0.1, np.nan, 1e6 * (place + rng.normal(size=500))),
+        "ratio": 1e-5 * rng.normal(size=500),
+        "colour": np.array(["red", "blue", None])[(place + rng.integers(2, size=500)) % 3],
+    }
+    table = pl.DataFrame(columns).with_columns(pl.col("size").fill_nan(None))
+    table[:400].write_csv(tmp_path / "plants.csv")
+    new = table[400:].with_columns(colour=pl.lit("mauve")).select(reversed(table.columns))
+    new.write_csv(tmp_path / "new.csv")
+    return tmp_path
+
+
+def test_a_linear_model_is_trained_on_any_table_and_used(structent_command, any_table):
+    model, out = any_table / "model.structent", any_table / "answers.csv"
+    train = ["train", any_table / "plants.csv", *ABOUT, "--model", "linear", "--save", model]
+    code, said, err = structent_command(*train, "--calibrate", "0.3")
+    assert code == 0, err
+    assert "a linear model of 5 columns and 6 classes; answers calibrated on 120 of 400" in (
+        " ".join(said.split())
+    )
+    use = [model, any_table / "new.csv", "--confidence", "0.8"]
+    code, _, err = structent_command("predict", *use, "-o", out, "--level", "genus")
+    assert code == 0, err
+    loaded = StructuredLogisticRegression.load(model)
+    features = pl.read_csv(any_table / "new.csv").select(loaded.feature_names_in_.tolist())
+    answers, proba = pl.read_csv(out), loaded.predict_proba(features)
+    np.testing.assert_array_equal(
+        answers.select(f"probability of {each}" for each in loaded.classes_).to_numpy(), proba
+    )
+    assert answers["genus"].to_list() == loaded.predict_level(features, "genus").tolist()
+    wanted = loaded.predict_blocks(features, confidence=0.8)
+    assert answers["answer"].to_list() == list(wanted.names)
+    code, said, err = structent_command("evaluate", *use, "--json")
+    assert code == 0, err
+    assert json.loads(said)["answers"]["n"] == 100
+    code, said, err = structent_command("structure", "show", model)
+    assert (code, said.split("\n")[0].startswith("6 classes: species 0")) == (0, True), err
+
+
+def test_the_weights_of_a_linear_model_are_those_that_were_asked_for(structent_command, any_table):
+    train = ["train", any_table / "plants.csv", *ABOUT, "--model", "linear", "--json"]
+    for weights, expected in (("own", [0.5, 0.5]), ("0.2", [0.8, 0.2]), ("1", [0.0, 1.0])):
+        code, out, err = structent_command(
+            *train, "--weights", weights, "--save", any_table / "model"
+        )
+        assert code == 0, err
+        found = json.loads(out)
+        assert found["weights"] == pytest.approx(expected)
+        assert (found["columns"], found["iterations"] > 0) == (5, True)
+
+
+def test_a_kind_of_model_that_there_is_not_is_refused(structent_command, any_table):
+    train = ["train", any_table / "plants.csv", *ABOUT, "--save", any_table / "m"]
+    found = refused(structent_command, *train, "--model", "network")
+    assert "--model must be boosting or linear, got 'network'" in found
+
+
+def test_a_linear_model_needs_a_structure_that_is_fixed(structent_command, any_table):
+    species = [f"species {place}" for place in range(6)]
+    pl.DataFrame({"a": species[:-1], "b": species[1:]}).write_csv(any_table / "edges.csv")
+    found = refused(
+        structent_command, "train", any_table / "plants.csv", "--target", "species",
+        "--structure", f"graph:{any_table / 'edges.csv'},blocks=3", "--drop", "genus",
+        "--model", "linear", "--save", any_table / "m",
+    )  # fmt: skip
+    assert "--model linear needs a structure that is fixed" in found
+    assert "use --model boosting" in found
+
+
+def test_a_linear_model_that_python_saved_does_not_say_which_columns_it_wants(
+    structent_command, any_table
+):
+    table = pl.read_csv(any_table / "plants.csv")
+    model = StructuredLogisticRegression(encode=True)
+    model.fit(table.select("size", "ratio", "colour"), table["species"].to_numpy())
+    model.save(any_table / "model.structent")
+    found = refused(
+        structent_command, "evaluate", any_table / "model.structent", any_table / "new.csv"
+    )
+    assert "the model must say which columns it wants, got model.structent" in found
 
 
 # Model files that were changed

@@ -9,6 +9,7 @@ import pytest
 from structent import hierarchy
 from structent.cli.compare import shown
 from structent.cli.output import Output
+from structent.studies.comparison import KeptModel
 from tests.studies.made import made_comparison
 
 TARGET, GENUS, LEAF = "species [red]", "genus [/latin]", "leaf [cm] :leaves:"
@@ -40,7 +41,7 @@ def test_columns_are_named_as_in_the_table(structent_command):
 @pytest.mark.usefixtures("plants")
 def test_levels_and_blocks_are_named_as_in_the_table(structent_command):
     code, out, err = structent_command(
-        "test", *ABOUT, "--permutations", 1, "--folds", 2, "--jobs", 1, "--quiet"
+        "test", *ABOUT, "--permutations", 1, "--folds", 3, "--jobs", 1, "--quiet"
     )
     assert code == 0, err
     assert f"│ {GENUS}: [/tree], flower │" in out
@@ -67,24 +68,25 @@ def test_a_comparison_names_its_levels(monkeypatch, capsys):
     found = made_comparison(hierarchy(plants, level_names=[GENUS]))
     output = Output(as_json=False, quiet=False)
     names = {"data": "plants.csv", "target": TARGET}
-    output.result(shown(found, **names, files={"The model": Path("m[x].structent")}), {})
+    kept = KeptModel(Path("m[x].structent"), "Trained on all rows.")
+    output.result(shown(found, **names, kept=kept), {})
     out = capsys.readouterr().out
-    assert f"4 classes of {TARGET!r}; 5 folds x 2 repeats" in out
+    assert f"4 classes of {TARGET!r}; boosted trees" in out
     assert f"│ {GENUS} │" in out
-    assert "The model: m[x].structent" in out
+    assert "The model: m[x].structent. Trained on all rows." in out
 
 
 def test_a_comparison_tells_its_folds_from_its_repeats(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "200")
     plants = {"oak": ("tree",), "ash": ("tree",), "rose": ("flower",), "lily": ("flower",)}
     output = Output(as_json=False, quiet=False)
-    twice = made_comparison(hierarchy(plants), n_folds=10)  # 5 folds, and 5 others
+    twice = made_comparison(hierarchy(plants), n_splits=10)  # 5 folds, and 5 others
     output.result(shown(twice, data="t.csv", target="plant"), {})
     out = capsys.readouterr().out
     assert "; 5 folds x 2 repeats\n" in out
-    assert "of the 10 splits." in out
+    assert "of 10 splits" in out
     assert "10 folds" not in out
-    once = made_comparison(hierarchy(plants), n_folds=5)
+    once = made_comparison(hierarchy(plants), n_splits=5)
     output.result(shown(once, data="t.csv", target="plant"), {})
     assert "; 5 folds\n" in capsys.readouterr().out
 

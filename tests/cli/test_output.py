@@ -76,6 +76,13 @@ def test_a_graph_is_a_file_that_is_read(structent_command):
     assert "replace edges.csv, which" in refused(structent_command, command, "edges.csv")
 
 
+def test_the_names_of_a_taxonomy_are_a_file_that_is_read(structent_command):
+    for name in ("nodes.dmp", "names.dmp"):
+        Path(name).write_text("1 | 1 | a line of a taxonomy\n")
+    command = ["train", "data.csv", *ABOUT, "nodes.dmp", "--save", "OUT"]
+    assert "replace names.dmp, which" in refused(structent_command, command, "names.dmp")
+
+
 @pytest.mark.parametrize("how", ["relative", "absolute"])
 def test_two_outputs_are_two_files(structent_command, folder, how):
     report = linked(folder, "both", how)

@@ -75,8 +75,8 @@ def test_the_catalog_is_shown_by_name(structent_command, name):
     [
         ("entropy", []),
         ("train", ["--save", "m", "--jobs", "1"]),
-        ("test", ["--permutations", "1", "--folds", "2", "--jobs", "1"]),
-        ("compare", ["--budget", "0.1", "--folds", "3", "--repeats", "1", "--jobs", "1"]),
+        ("test", ["--permutations", "1", "--folds", "3", "--jobs", "1", "--model", "linear"]),
+        ("compare", ["--folds", "3", "--repeats", "1", "--jobs", "1", "--model", "linear"]),
     ],
 )
 def test_the_catalog_is_a_structure_in_every_command(structent_command, command, options):

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 COMMAND = Path(sys.executable).parent / "structent"
-QUICK = ["--folds", "2", "--jobs", "1"]
+QUICK = ["--folds", "3", "--jobs", "1", "--model", "linear"]
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_folds_are_told_from_repeats(structent_command, plants, monkeypatch):
     quick = ["--permutations", "1", "--repeats", "2", "--quiet", *QUICK]
     code, text, err = structent_command(*about(plants), *quick)
     assert code == 0, err
-    assert "; 2 folds x 2 repeats, 1 scrambled copy\n" in text
+    assert "; 3 folds x 2 repeats, 1 scrambled copy\n" in text
 
 
 def test_as_json_it_is_for_machines_and_goes_on_from_the_file(structent_command, plants, tmp_path):
@@ -82,7 +82,7 @@ def test_as_json_it_is_for_machines_and_goes_on_from_the_file(structent_command,
     [
         (["--permutations", "0"], "--permutations must be between 1"),
         (["--level", "2"], "level must be a number between 0 and 1, got 2.0"),
-        (["--folds", "1"], "--folds must be between 2"),
+        (["--folds", "1"], "--folds must be between 3"),
         (["--structure", "trivial"], "must be a scrambled copy that differs"),
         (["--out", "nowhere/losses.jsonl"], "there is no folder nowhere"),
         (["--report", "nowhere/report.html"], "there is no folder nowhere"),

@@ -6,6 +6,8 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 
@@ -179,26 +181,26 @@ def test_a_file_that_is_cut_off_is_refused(saved):
         StructuredLogisticRegression.load(saved)
 
 
-TABLE = np.zeros((3, 5))
+COEFFICIENTS = np.zeros((3, 5))
 
 
 @pytest.mark.parametrize(
     ("content", "about"),
     [
         (b"", {}),
-        (TABLE.tobytes()[:-1], {}),
-        (TABLE.tobytes() + b"\0" * 8, {}),
+        (COEFFICIENTS.tobytes()[:-1], {}),
+        (COEFFICIENTS.tobytes() + b"\0" * 8, {}),
         (np.full((3, 5), np.nan).tobytes(), {}),
-        (TABLE[:2].tobytes(), {"shape": [2, 5]}),
-        (TABLE[:, :1].tobytes(), {"shape": [3, 1]}),
-        (TABLE.tobytes(), {"shape": [15]}),
-        (TABLE.tobytes(), {"shape": [-3, -5]}),
-        (TABLE.tobytes(), {"shape": [3, 10**400]}),
-        (TABLE.tobytes(), {"shape": [3.0, 5.0]}),
-        (TABLE.tobytes(), {"shape": 3}),
-        (TABLE.tobytes(), {"dtype": "<i8"}),
-        (TABLE.tobytes(), {"dtype": "|O"}),
-        (TABLE.tobytes(), {"dtype": ["<f8"]}),
+        (COEFFICIENTS[:2].tobytes(), {"shape": [2, 5]}),
+        (COEFFICIENTS[:, :1].tobytes(), {"shape": [3, 1]}),
+        (COEFFICIENTS.tobytes(), {"shape": [15]}),
+        (COEFFICIENTS.tobytes(), {"shape": [-3, -5]}),
+        (COEFFICIENTS.tobytes(), {"shape": [3, 10**400]}),
+        (COEFFICIENTS.tobytes(), {"shape": [3.0, 5.0]}),
+        (COEFFICIENTS.tobytes(), {"shape": 3}),
+        (COEFFICIENTS.tobytes(), {"dtype": "<i8"}),
+        (COEFFICIENTS.tobytes(), {"dtype": "|O"}),
+        (COEFFICIENTS.tobytes(), {"dtype": ["<f8"]}),
     ],
 )
 def test_what_cannot_be_coefficients_is_refused(saved, content, about):
@@ -228,3 +230,101 @@ def test_the_metadata_are_plain_json(saved):
     content = json.loads(zipfile.ZipFile(saved).read("metadata.json"))
     assert content["format"] == "structent-linear"
     assert content["parameters"]["C"] == 1.0
+
+
+# Models of tables
+
+TABLE = pd.DataFrame(
+    {
+        "size": np.where(FEATURES[:, 0] > 1, np.nan, 1000 * FEATURES[:, 0]),
+        "colour": np.where(FEATURES[:, 1] > 0, "red", "blue"),
+        "count": FEATURES[:, 2] / 3,
+    }
+)
+UNSEEN = TABLE.assign(colour="mauve", count=np.nan)
+
+
+@pytest.fixture
+def of_table(tmp_path):
+    path = tmp_path / "table.structent"
+    StructuredLogisticRegression(PLANTS, encode=True).fit(TABLE, LABELS).save(path)
+    return path
+
+
+@pytest.mark.parametrize("weights", [None, "auto"])
+def test_a_model_of_a_table_comes_back_bit_for_bit(tmp_path, weights):
+    model = StructuredLogisticRegression(PLANTS, weights=weights, encode=True, random_state=0)
+    model.fit(TABLE, LABELS).calibrate_blocks(TABLE, LABELS)
+    for rows in (TABLE, UNSEEN, TABLE[:1]):
+        loaded = assert_comes_back(model, tmp_path / "model", rows)
+    assert loaded.encode
+    assert loaded.coef_names_ == model.coef_names_
+    assert loaded.feature_names_in_.tolist() == ["size", "colour", "count"]
+    again = loaded.fit(TABLE, LABELS)
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.data())
+def test_any_categories_and_numbers_come_back(tmp_path_factory, data):
+    numbers = st.floats(width=32, allow_infinity=False) | st.none()
+    kinds = st.sampled_from([st.text(max_size=4), st.integers(-(2**70), 2**70), st.booleans()])
+    column = st.lists(data.draw(kinds) | st.none(), min_size=8, max_size=8)
+    table = pd.DataFrame(
+        {
+            "number": pd.Series(data.draw(st.lists(numbers, min_size=8, max_size=8)), dtype=float),
+            "kind": pd.Series(data.draw(column), dtype=object).astype("category"),
+        }
+    )
+    model = StructuredLogisticRegression(encode=True).fit(table, list("aabbccab"))
+    assert_comes_back(model, tmp_path_factory.mktemp("models") / "model", table)
+
+
+def changed_design(**change):
+    def changed(text):
+        content = json.loads(text)
+        content["design"] |= change
+        return json.dumps(content)
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"categories": None},
+        {"categories": []},
+        {"categories": [None, ["blue", "red", "green"], None]},
+        {"categories": [None, ["blue"], None]},
+        {"categories": [None, ["blue", {}], None]},
+        {"categories": [["a"], ["blue", "red"], None]},
+        {"categories": [None, ["blue", "red"]]},
+        {"centre": [0.0, 0.0]},
+        {"centre": [float("nan"), 0.0, 0.0]},
+        {"centre": [1e308, 0.0, 0.0]},
+        {"centre": ["x", 0.0, 0.0]},
+        {"scale": [0.0, 1.0, 1.0]},
+        {"scale": [float("inf"), 1.0, 1.0]},
+        {"scale": 1.0},
+        {"has_missing": [False, False, False]},
+        {"has_missing": [1, 0, 0]},
+        {"has_missing": [False, True, False]},
+        {"has_missing": None},
+    ],
+)
+def test_a_design_that_does_not_go_with_the_coefficients_is_refused(of_table, change):
+    rewritten(of_table, "metadata.json", changed_design(**change))
+    with pytest.raises(StructentError, match="its content is not what it should be") as caught:
+        StructuredLogisticRegression.load(of_table)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("design", ["nonsense", [], {}, 1, None])
+def test_what_is_no_design_is_refused(of_table, design):
+    rewritten(of_table, "metadata.json", with_field("design", design))
+    with pytest.raises(StructentError, match="its content is not what it should be"):
+        StructuredLogisticRegression.load(of_table)
+
+
+def test_the_class_that_loads_a_file_is_named(saved):
+    assert files.estimator_of(saved) == "StructuredLogisticRegression"

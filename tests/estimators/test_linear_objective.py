@@ -50,7 +50,38 @@ def test_the_value_is_that_of_the_definition(problem, penalty):
     assert value == pytest.approx(expected, rel=1e-10, abs=1e-12)
 
 
-@given(problems(), st.sampled_from([0.0, 0.3]))
+@pytest.mark.parametrize("prior", [None, gaussian_prior(months())])
+@pytest.mark.parametrize("of_rows", [np.asarray, csr_array])
+def test_rows_in_many_parts_and_threads_give_the_same(monkeypatch, of_rows, prior):
+    rng = np.random.default_rng(0)
+    rows = of_rows(rng.normal(size=(203, 3))), rng.integers(12, size=203), rng.uniform(size=203)
+    whole = LinearObjective(*rows, Layout.of(months()), penalty=0.3, prior=prior)
+    parameters = rng.normal(size=whole.n_parameters)
+    value, gradient = whole(parameters)
+    monkeypatch.setattr("structent.estimators.linear_objective._MOST_LOGITS", 12 * 7)
+    parts = LinearObjective(*rows, Layout.of(months()), penalty=0.3, prior=prior)
+    found = []
+    for parts.n_threads in (1, 3):
+        found.append(parts(parameters))
+        assert found[-1][0] == pytest.approx(value, rel=1e-13)
+        np.testing.assert_allclose(found[-1][1], gradient, rtol=1e-11, atol=1e-15)
+    assert found[0][0] == found[1][0]
+    np.testing.assert_array_equal(found[0][1], found[1][1])
+
+
+@given(problems(), st.sampled_from([0.0, 0.3, 5.0]))
+def test_the_coefficients_of_parameters_are_those_of_the_definition(problem, penalty):
+    structure, *rows, parameters = problem
+    objective = LinearObjective(*rows, Layout.of(structure), penalty=penalty)
+    found = np.concatenate([part.ravel() for part in objective.split(parameters)])
+    value, _ = objective(parameters)
+    expected = by_definition(structure, *rows, penalty, found)
+    assert value == pytest.approx(expected, rel=1e-10, abs=1e-12)
+    again = objective.joined(*objective.split(parameters))
+    np.testing.assert_allclose(again, parameters, rtol=1e-13)
+
+
+@given(problems(), st.sampled_from([0.0, 0.3, 5.0]))
 def test_the_gradient_is_that_of_finite_differences(problem, penalty):
     structure, *rows, parameters = problem
     objective = LinearObjective(*rows, Layout.of(structure), penalty=penalty)

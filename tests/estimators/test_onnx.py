@@ -34,6 +34,10 @@ def quick(structure=None, **more):
     return StructuredBoostingClassifier(structure, **{**QUICK, **more})
 
 
+def encoded():
+    return StructuredLogisticRegression(encode=True)
+
+
 def exported(model, folder):
     """Return the file of a model, which the checks of ONNX itself pass."""
     import onnx
@@ -322,6 +326,57 @@ def test_linear_models_are_the_same_also_where_features_are_not_scaled(
         np.testing.assert_allclose(proba, model.predict_proba(rows), rtol=0, atol=1e-6)
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_linear_models_of_tables_are_the_same_with_missing_and_unseen_values(
+    tmp_path_factory, data
+):
+    n_rows = data.draw(st.integers(6, 30))
+    names = data.draw(st.lists(st.text("abc", min_size=1), min_size=1, max_size=6, unique=True))
+    ordinary = st.floats(-1e6, 1e6, width=32) | st.just(np.nan)
+    columns = {
+        "text": st.sampled_from([None, *names]), "number": ordinary, "other": ordinary,
+        "whole": st.sampled_from([None, -7, 2**40]),
+    }  # fmt: skip
+    drawn = {
+        name: data.draw(st.lists(values, min_size=n_rows, max_size=n_rows))
+        for name, values in columns.items()
+    }
+    table = pd.DataFrame(
+        {name: pd.Categorical(v) if name in ("text", "whole") else v for name, v in drawn.items()}
+    )
+    table = table[data.draw(st.permutations(list(table.columns)))]
+    model = StructuredLogisticRegression(encode=True).fit(table, np.resize([3, 1, 2], n_rows))
+    path = exported(model, tmp_path_factory.mktemp("tables"))
+    unseen = pd.DataFrame(
+        {"text": ["no"], "number": [np.nan], "other": [np.nan], "whole": [5]}
+    ).astype({"text": "category", "whole": "category"})[list(table.columns)]
+    # A column in which all is missing is an input of text.
+    is_whole = model._design.columns.categories[list(table.columns).index("whole")] != ()
+    texts, whole = (["text"], ["whole"]) if is_whole else (["text", "whole"], [])
+    for rows in (table, unseen):
+        assert_same(model, rows, path, columns_of(rows, texts=texts, whole=whole))
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])
+def test_linear_models_of_numbers_have_one_input_also_where_some_are_missing(tmp_path, scale):
+    structure, features, labels = planted_problem(300)
+    features = (scale * features).astype(np.float32)
+    features[np.random.default_rng(0).random(features.shape) < 0.2] = np.nan
+    features[:, 0] = 7.0
+    model = StructuredLogisticRegression(structure, encode=True).fit(features, labels)
+    path = exported(model, tmp_path)
+    assert_same(model, features, path, {"X": features})
+    assert_same(model, features[:1], path, {"X": features[:1]})
+
+
+def test_linear_models_of_categories_alone_have_no_numbers(tmp_path):
+    table = pd.DataFrame({"label of it": ["a", "b"] * 10, "b": ["x", None, "y", "z"] * 5})
+    model = StructuredLogisticRegression(encode=True).fit(table, ["x", "y"] * 10)
+    feed = columns_of(table, texts=["label of it", "b"])
+    assert assert_same(model, table, exported(model, tmp_path), feed).all()
+
+
 def test_a_model_that_was_loaded_gives_the_same_file(tmp_path):
     features, labels = rows_of(PLANTS.classes, n=90)
     model = quick(PLANTS).fit(features, labels)
@@ -362,6 +417,7 @@ def test_classes_that_onnx_has_no_type_for_are_refused(tmp_path, classes, shown)
     assert path.read_text() == "what was there before"
 
 
+@pytest.mark.parametrize("kind", [quick, encoded])
 @pytest.mark.parametrize(
     ("column", "name", "message"),
     [
@@ -371,9 +427,9 @@ def test_classes_that_onnx_has_no_type_for_are_refused(tmp_path, classes, shown)
         (["a", "b"], "label", "other than '', 'label' and 'probabilities', got 'label'"),
     ],
 )
-def test_columns_that_onnx_cannot_hold_are_refused(tmp_path, column, name, message):
+def test_columns_that_onnx_cannot_hold_are_refused(tmp_path, kind, column, name, message):
     table = pd.DataFrame({name: pd.Categorical(column * 10)})
-    model = quick().fit(table, ["x", "y"] * 10)
+    model = kind().fit(table, ["x", "y"] * 10)
     with pytest.raises(StructentError, match=message):
         model.to_onnx(tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())

@@ -23,7 +23,7 @@ def test_every_fold_the_mean_and_the_interval_are_drawn_beside_zero():
         (comparison.against_scrambled, comparison.against_none), (rest[:3], rest[3:]), strict=True
     ):
         folds, interval, mean = lines
-        np.testing.assert_array_equal(folds, found.per_fold)
+        np.testing.assert_array_equal(folds, found.per_split)
         assert list(interval) == [found.low, found.high]
         assert list(mean) == [found.mean]
     assert [t.get_text() for t in ax.get_yticklabels()] == [

@@ -11,15 +11,17 @@ import pytest
 from structent import SpanningTreePartitions, circular, hierarchy, ordinal, trivial
 from structent.report import comparison_page
 from structent.report.page import (
+    chosen_table,
     facts,
-    folds_table,
     levels_table,
+    references_table,
     scores_table,
     severity_table,
-    weights_table,
+    splits_table,
 )
 from structent.structure import catalog
-from structent.studies.comparison import ArmScores
+from structent.studies.comparison import ArmScores, KeptModel, References
+from structent.studies.plan import NONE, Candidate
 from tests.studies.made import made_comparison
 
 SCRIPT, QUOTES = "<script>alert(1)</script>", "say \"hi\" & 'bye'"
@@ -36,7 +38,7 @@ STRUCTURES = {
     "trivial": trivial(["a", "b"]),
 }
 ABOUT = {"data": "weather.csv", "target": "month"}
-SECTIONS = ["compared", "structure", "levels", "weights", "differences", "confusion", "reliability"]
+SECTIONS = ["compared", "structure", "levels", "chosen", "differences", "confusion", "reliability"]
 
 
 class Page(HTMLParser):
@@ -74,7 +76,7 @@ def test_every_section_is_there_and_linked(page):
 
 
 def test_the_verdict_comes_first(page):
-    verdict = "The structure lowers log loss by 0.010 ± 0.003 (95 %)."
+    verdict = "Use it: the structure lowers log loss by 0.010 ± 0.003 (95 %)."
     assert page.text.index(verdict) < page.text.index("What was compared")
 
 
@@ -137,7 +139,7 @@ def test_every_table_has_a_caption_and_every_heading_a_scope(page):
     assert {th.get("scope") for th in page.named("th")} == {"col", "row"}
 
 
-def test_scores_are_means_and_deviations_over_the_folds():
+def test_scores_are_means_and_deviations_over_the_splits():
     comparison = made_comparison(catalog.months())
     text = Page(page_of(comparison)).text
     losses = comparison.scores["structure"].by_level[:, 0, 0]
@@ -147,19 +149,20 @@ def test_scores_are_means_and_deviations_over_the_folds():
 
 
 def test_what_was_compared_is_told():
-    comparison = made_comparison(catalog.months(), cuts=("half of the rows were left out",))
+    comparison = made_comparison(catalog.months(), reduced=("half of the splits are missing",))
     notes = ("2 rows without a label were left out",)
     text = " ".join(Page(page_of(comparison, group="station", notes=notes)).text.split())
     for told in (
         "month, 12 classes",
-        "600 used of 600 with a label",
+        "600, all of them used",
+        "boosted trees",
         "2: rain, wind",
-        "5 folds x 2 repeats",
+        "10: 5 folds x 2 repeats",
         "station",
         "12.5 seconds",
         "2 rows without a label were left out",
         "1 row is known by a block alone",
-        "half of the rows were left out",
+        "half of the splits are missing",
     ):
         assert told in text
 
@@ -171,11 +174,14 @@ def test_the_learning_curve_has_a_section_where_there_is_one():
 
 def test_the_model_file_is_quoted_for_python_and_for_the_shell():
     html = comparison_page(
-        made_comparison(catalog.months()), **ABOUT, model_file="it's mine.structent"
+        made_comparison(catalog.months()),
+        **ABOUT,
+        kept=KeptModel("it's mine.structent", "Trained on all 600 rows."),
     )
     text = Page(html).text
     assert 'StructuredBoostingClassifier.load("it\'s mine.structent")' in text
     assert "structent predict 'it'\"'\"'s mine.structent' weather.csv -o" in text
+    assert "The model is in it's mine.structent. Trained on all 600 rows." in text
 
 
 def test_the_same_comparison_gives_the_same_page():
@@ -195,15 +201,16 @@ def test_names_in_any_script_are_kept():
 
 def test_the_file_is_the_page_and_nothing_is_left_beside_it(tmp_path):
     comparison = made_comparison(catalog.months())
-    comparison.to_html(tmp_path / "report.html", **ABOUT, model_file="m.structent")
+    kept = KeptModel("m.structent", "Trained on all rows.")
+    comparison.to_html(tmp_path / "report.html", **ABOUT, kept=kept)
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
     written = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert written == page_of(comparison, model_file="m.structent")
+    assert written == page_of(comparison, kept=kept)
 
 
 def test_where_accuracy_decides_no_difference_is_called_a_log_loss():
     comparison = made_comparison(catalog.months(), metric="accuracy")
-    table = folds_table(comparison)
+    table = splits_table(comparison)
     assert "of the class error" in table.caption
     section = page_of(comparison).partition('id="differences"')[2].partition("</section>")[0]
     labels = [svg["aria-label"] for svg in Page(section).named("svg")]
@@ -244,7 +251,7 @@ def test_there_is_a_row_for_each_level_and_model_with_the_mean_to_sort_by():
     assert table.rows[4][3].value == MONTHS.mean("structure", "class", "accuracy")
 
 
-def test_folds_without_mistakes_have_no_severity():
+def test_splits_without_mistakes_have_no_severity():
     severity = np.array([np.nan, 1.0, 2.0])
     scores = {
         "none": ArmScores(MONTHS.scores["none"].by_level, severity),
@@ -255,22 +262,33 @@ def test_folds_without_mistakes_have_no_severity():
     assert [row[1] for row in texts(table)] == ["1.5000 ± 0.7071", "none", "1.0000"]
 
 
-def test_every_candidate_weight_is_counted():
-    chosen = np.array([0.1, 0.1, 1.0, 0.4])
-    table = weights_table(replace(MONTHS, chosen=chosen))
+def test_every_candidate_is_counted_for_the_structure_and_its_copies():
+    both = Candidate(0.4, 0.6)
+    chosen = {"structure": (both, both, NONE), "scrambled": (NONE, NONE, NONE)}
+    table = chosen_table(replace(MONTHS, chosen=chosen))
     assert texts(table) == [
-        ["0.1", "2 of 4"],
-        ["0.4", "1 of 4"],
-        ["0.7", "0 of 4"],
-        ["1 (no structure)", "1 of 4"],
+        ["leaves (leaf_smoothing=0.3)", "0 of 3", "0 of 3"],
+        ["no structure", "1 of 3", "3 of 3"],
+        ["loss (weights=0.4) and leaves (leaf_smoothing=0.6)", "2 of 3", "0 of 3"],
+        ["loss (weights=0.4)", "0 of 3", "0 of 3"],
     ]
 
 
-def test_every_fold_has_a_row():
-    table = folds_table(MONTHS)
+def test_scikit_learns_models_stand_beside_ours():
+    assert texts(references_table(MONTHS)) == [
+        ["ours, no structure", "2.0000"],
+        ["HistGradientBoostingClassifier", "2.1000"],
+        ["LogisticRegression", "2.3000"],
+    ]
+    nothing = replace(MONTHS, references=References({}, float("nan"), 0))
+    assert references_table(nothing) is None
+
+
+def test_every_split_has_a_row():
+    table = splits_table(MONTHS)
     assert len(table.rows) == 10
-    assert table.rows[2][2].value == MONTHS.against_none.per_fold[2]
-    assert [row[:2] for row in texts(table)][4:6] == [["5", "1"], ["1", "2"]]
+    assert table.rows[2][1].value == MONTHS.against_none.per_split[2]
+    assert [row[0] for row in texts(table)][8:] == ["9", "10"]
     assert "class log loss, in nats per row" in table.caption
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from structent.studies import PartitionGain, StructureTest
-from structent.studies.comparison import paired_difference
+from structent.studies.differences import paired_difference
 from structent.studies.significance import p_value_of
 
 

@@ -1,11 +1,12 @@
 """Comparisons on planted data: what is found, and that it is found on rows not seen."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from sklearn.pipeline import make_pipeline
 
 from structent import (
     LabelError,
@@ -18,27 +19,27 @@ from structent import (
     hierarchy,
 )
 from structent.metrics import block_log_loss
-from structent.studies import LearnedStructure, compare
-from structent.studies.compare import FEWEST_ROWS, affordable, seconds_needed, seconds_of_rows
-from structent.studies.comparison import METRICS, Plan
+from structent.studies import LearnedStructure, compare, setup
+from structent.studies.comparison import METRICS
+from structent.studies.plan import NONE, Candidate
 from tests.estimators.problems import planted_problem
 
 TREES = StructuredBoostingClassifier(
     n_estimators=25, learning_rate=0.3, max_depth=3, random_state=0, n_jobs=1
 )
 FAST = {"estimator": TREES, "n_jobs": 2}
-SMALL = {**FAST, "n_folds": 3, "n_repeats": 1, "n_copies": 1}
+SMALL = {**FAST, "n_folds": 3, "n_repeats": 1}
 
 
 def test_a_planted_structure_is_found_to_help_and_its_scrambled_copy_is_not():
     structure, features, labels = planted_problem(500, own=0.1)
-    once = {**FAST, "n_repeats": 1, "n_copies": 1, "random_state": 0}
+    once = {**FAST, "n_repeats": 1, "random_state": 0}
     found = compare(features, labels, structure, **once)
-    assert found.verdict.finding == "helps", found.verdict
+    assert found.verdict.finding == "use it", found.verdict
     assert found.against_none.is_lower
     assert found.against_scrambled.is_lower
     meaningless = structure.scramble(np.random.default_rng(1))
-    assert compare(features, labels, meaningless, **once).verdict.finding != "helps"
+    assert compare(features, labels, meaningless, **once).verdict.finding != "use it"
 
 
 @pytest.fixture(scope="module")
@@ -60,23 +61,23 @@ def test_scores_are_those_of_the_rows_held_out(small):
             assert found.mean(arm, level, "log loss") == pytest.approx(whole)
 
 
-def test_differences_are_paired_by_fold(small):
+def test_differences_are_paired_by_split(small):
     found, _ = small
     losses = {arm: scores.by_level[:, -1, 0] for arm, scores in found.scores.items()}
-    np.testing.assert_allclose(found.against_none.per_fold, losses["structure"] - losses["none"])
+    np.testing.assert_allclose(found.against_none.per_split, losses["structure"] - losses["none"])
     np.testing.assert_allclose(
-        found.against_scrambled.per_fold, losses["structure"] - losses["scrambled"]
+        found.against_scrambled.per_split, losses["structure"] - losses["scrambled"]
     )
-    plain = found.chosen == 1.0
-    assert (found.against_none.per_fold[plain] == 0).all()
+    plain = np.array([candidate == NONE for candidate in found.chosen["structure"]])
+    assert (found.against_none.per_split[plain] == 0).all()
 
 
 def test_the_same_seed_finds_the_same(small):
     structure, features, labels = planted_problem(240)
     again = compare(features, labels, structure, random_state=4, **{**SMALL, "n_jobs": 1})
-    np.testing.assert_array_equal(again.against_none.per_fold, small[0].against_none.per_fold)
+    np.testing.assert_array_equal(again.against_none.per_split, small[0].against_none.per_split)
     other = compare(features, labels, structure, random_state=5, **SMALL)
-    assert (other.against_none.per_fold != small[0].against_none.per_fold).any()
+    assert (other.against_none.per_split != small[0].against_none.per_split).any()
 
 
 def test_a_class_with_fewer_rows_than_folds_is_scored_where_it_falls_and_listed():
@@ -106,30 +107,57 @@ def test_a_sampler_is_compared_by_its_classes():
     features = np.column_stack([np.cos(labels), np.sin(labels)]) + rng.normal(size=(150, 2))
     found = compare(features, labels, ring, **SMALL)
     assert found.levels == ("class",)
-    assert set(found.chosen) <= {1.0, 0.1, 0.4, 0.7}
+    assert set(found.chosen["structure"]) <= {NONE, *found.plan.candidates}
 
 
-def test_a_small_budget_cuts_and_says_so():
-    structure, features, labels = planted_problem(1500)
-    found = compare(features, labels, structure, budget=0.01, **FAST)
-    assert found.task.n_used == 1000
-    assert found.task.n_rows == 1500
-    assert "3 folds instead of 5" in found.plan.cuts
-    assert len(found.chosen) == 3
-    assert found.plan.cross_validation == "3 folds"
+class _Slow:
+    """A clock that is read: every look at it takes a second."""
+
+    def __init__(self):
+        self.seconds = 0.0
+
+    def perf_counter(self):
+        self.seconds += 1.0
+        return self.seconds
 
 
-def test_repeats_that_the_time_did_not_allow_are_not_counted(monkeypatch):
+def slow_clock(monkeypatch):
+    clock = _Slow()
+    # By its full name: the module of compare is hidden behind the function.
+    for module in (sys.modules["structent.studies.compare"], setup):
+        monkeypatch.setattr(module, "time", clock)
+
+
+def test_splits_that_the_time_did_not_allow_are_missing_and_said_to_be(monkeypatch):
     structure, features, labels = planted_problem(150)
-    # By its full name, the module is hidden behind the function.
-    module = sys.modules["structent.studies.compare"]
-    monkeypatch.setattr(module, "_affordable_plan", lambda plan, rows, *_: (plan, len(rows)))
-    found = compare(features, labels, structure, budget=1e-6, **{**SMALL, "n_repeats": 3})
-    assert found.plan.cross_validation == "3 folds"
-    assert found.plan.cuts == (
-        "1 repeat of the cross-validation instead of 3, because the time was up",
+    slow_clock(monkeypatch)
+    found = compare(
+        features, labels, structure, budget=100, **{**SMALL, "n_repeats": 3, "n_jobs": 1}
     )
-    assert len(found.chosen) == 3
+    n_done = found.n_splits
+    assert 2 <= n_done < 9
+    assert found.reduced == (f"{9 - n_done} of 9 splits are missing, because the time was up",)
+    assert len(found.chosen["structure"]) == len(found.scores["none"].severity) == n_done
+    whole = compare(features, labels, structure, **{**SMALL, "n_repeats": 3, "random_state": 0})
+    assert whole.reduced == ()
+    assert whole.n_splits == 9
+
+
+def test_time_for_less_than_two_splits_is_an_error(monkeypatch):
+    structure, features, labels = planted_problem(150)
+    slow_clock(monkeypatch)
+    with pytest.raises(StructentError, match="used up before 2 of 3 splits were done; allow more"):
+        compare(features, labels, structure, budget=5, **{**SMALL, "n_jobs": 1})
+    with pytest.raises(StructentError, match="used up before even the models without structure"):
+        compare(features, labels, structure, budget=2, n_jobs=1)
+
+
+def test_all_rows_are_used_and_the_plan_is_told_before_the_first_split():
+    structure, features, labels = planted_problem(300)
+    told = []
+    found = compare(features, labels, structure, on_plan=told.append, **SMALL)
+    assert told == [found.plan]
+    assert found.task.n_rows == len(found.labels) == 300
 
 
 def test_a_seed_that_was_drawn_repeats_the_comparison():
@@ -148,8 +176,8 @@ def test_progress_is_told():
     structure, features, labels = planted_problem(150)
     told = []
     compare(features, labels, structure, **SMALL, progress=lambda *what: told.append(what))
-    assert told[0] == ("a timed probe", 0, 1)
-    assert told[-1] == ("folds", 3, 3)
+    assert told[0] == ("splits", 0, 3)
+    assert told[-1] == ("splits", 3, 3)
 
 
 def test_a_learning_curve_has_more_and_more_rows():
@@ -164,7 +192,7 @@ def test_accuracy_may_decide():
     structure, features, labels = planted_problem(150)
     found = compare(features, labels, structure, metric="accuracy", **SMALL)
     wanted = found.scores["none"].by_level[:, -1, 1] - found.scores["structure"].by_level[:, -1, 1]
-    np.testing.assert_allclose(found.against_none.per_fold, wanted)
+    np.testing.assert_allclose(found.against_none.per_split, wanted)
     assert "accuracy" in found.verdict.sentence
 
 
@@ -184,10 +212,16 @@ def test_bad_input_is_refused():
         compare(features, labels, None)
     with pytest.raises(StructentError, match=r"X must have one row for each of the 60 labels"):
         compare(features[:50], labels, structure)
-    with pytest.raises(StructentError, match="fit takes an eval_set"):
-        compare(features, labels, structure, estimator=StructuredLogisticRegression())
+    with pytest.raises(StructentError, match="needs a StructuredBoostingClassifier, one like it"):
+        compare(
+            features, labels, structure, estimator=make_pipeline(StructuredLogisticRegression())
+        )
+    with pytest.raises(StructentError, match="model must be 'boosting', 'linear' or 'auto'"):
+        compare(features, labels, structure, model="forest")
+    with pytest.raises(StructentError, match="give either a model or an estimator"):
+        compare(features, labels, structure, model="linear", estimator=TREES)
     with pytest.raises(StructentError, match="n_folds must be between 3 and 4, the number of gro"):
-        compare(features, labels, structure, groups=np.arange(60) % 4)
+        compare(features, labels, structure, groups=np.arange(60) % 4, n_folds=5)
     with pytest.raises(StructentError, match="got one that is to be learned"):
         compare(features, labels, LearnedStructure(), allow_blocks=True)
 
@@ -200,9 +234,9 @@ def test_bad_input_is_refused():
         ({"n_jobs": 0}, "n_jobs must be between 1 and 32768, got 0"),
         ({"n_jobs": -5}, "n_jobs must be between 1 and 32768, got -5"),
         ({"random_state": -1}, "random_state must be between 0 and 4294967295, got -1"),
-        ({"budget": float("nan")}, "budget must be a number of seconds above 0, got nan"),
-        ({"budget": -1}, "budget must be a number of seconds above 0, got -1"),
-        ({"budget": "600"}, "budget must be a number of seconds above 0, got '600'"),
+        ({"budget": float("nan")}, "budget must be a number of seconds above 0, or None, got nan"),
+        ({"budget": -1}, "budget must be a number of seconds above 0, or None, got -1"),
+        ({"budget": "600"}, "budget must be a number of seconds above 0, or None, got '600'"),
     ],
 )
 def test_a_comparison_that_could_not_be_run_is_refused(asked, message):
@@ -211,55 +245,131 @@ def test_a_comparison_that_could_not_be_run_is_refused(asked, message):
         compare(features, labels, structure, **asked)
 
 
-def test_weights_are_chosen_among_the_candidates_and_none():
+def test_what_is_chosen_is_a_candidate_or_none():
     structure = hierarchy({c: (c // 3,) for c in range(6)})
     rng = np.random.default_rng(0)
     labels = rng.integers(6, size=150)
     found = compare(rng.normal(size=(150, 2)), labels, structure, **SMALL)
-    assert set(found.chosen) <= {0.1, 0.4, 0.7, 1.0}
+    for arm, n_choices in (("structure", 3), ("scrambled", 3)):
+        assert set(found.chosen[arm]) <= {NONE, *found.plan.candidates}
+        assert sum(found.n_chosen(arm).values()) == n_choices
     assert circular(range(6)).classes == found.task.classes
 
 
-WHOLE = Plan(5, 2, 2, (0.1, 0.4, 0.7), ())
+# Two kinds of model
 
 
-def planned(budget, *, n_rows=4000, seconds=1.0):
-    return affordable(WHOLE, n_rows, budget, probed_rows=4000, probed_seconds=seconds, n_jobs=2)
+def circle_rows(n_rows, seed=0):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(8, size=n_rows)
+    angle = 2 * np.pi * labels / 8 + rng.normal(scale=0.6, size=n_rows)
+    return np.column_stack([np.cos(angle), np.sin(angle)]), labels
 
 
-def test_with_time_enough_nothing_is_cut():
-    assert planned(1e9) == (WHOLE, 4000)
+def test_auto_goes_on_with_the_model_that_is_better_without_structure():
+    features, labels = circle_rows(200)  # a linear model fits these
+    once = {"n_folds": 3, "n_repeats": 1, "random_state": 0, "n_jobs": 2}
+    found = compare(features, labels, circular(range(8)), **once)
+    assert found.model == "linear"
+    assert set(found.raced) == {"boosting", "linear"}
+    assert found.raced["linear"] < found.raced["boosting"]
+    alone = compare(features, labels, circular(range(8)), model="linear", **once)
+    assert alone.raced == {}
+    np.testing.assert_array_equal(alone.against_none.per_split, found.against_none.per_split)
 
 
-@given(st.floats(0.01, 1000), st.floats(0.01, 60), st.integers(1000, 10**6))
-def test_the_plan_fits_into_the_budget_or_is_the_least_there_is(budget, seconds, n_rows):
-    plan, rows = planned(budget, n_rows=n_rows, seconds=seconds)
-    fit = seconds_of_rows(rows, probed_rows=4000, probed_seconds=seconds)
-    is_least = (plan.n_folds, plan.n_repeats, plan.n_copies, len(plan.singleton_weights)) == (
-        3, 1, 1, 1
-    )  # fmt: skip
-    assert seconds_needed(plan, fit, 2) <= budget or (is_least and rows == FEWEST_ROWS)
-    assert rows == n_rows or is_least
-    assert bool(plan.cuts) == (plan != WHOLE)
-
-
-def test_everything_that_is_cut_is_said():
-    plan, rows = planned(1.0, n_rows=100_000)
-    assert plan.cuts == (
-        "1 repeat of the cross-validation instead of 2",
-        "1 scrambled copy in each fold instead of 2",
-        "1 candidate for the weight of the singletons, 0.4, instead of 3",
-        "3 folds instead of 5",
-        f"{rows:,} rows, drawn at random, instead of 100,000",
+def test_a_linear_model_takes_a_table_with_text_and_missing_values():
+    features, labels = circle_rows(160)
+    table = pl.DataFrame(
+        {
+            "right": [None if i % 11 == 0 else float(x) for i, x in enumerate(features[:, 0])],
+            "up": np.where(features[:, 1] > 0, "up", "down"),
+        }
     )
-    assert plan.singleton_weights == (0.4,)
+    found = compare(
+        table, labels, circular(range(8)), model="linear", n_folds=3, n_repeats=1, random_state=0
+    )
+    assert found.task.features == ("right", "up")
+    assert np.isfinite(found.scores["structure"].by_level).all()
+    model = found.best_model()
+    assert isinstance(model, StructuredLogisticRegression)
+    assert model.predict_proba(table).shape == (160, 8)
 
 
-def test_time_is_counted_by_fits():
-    plan = Plan(5, 1, 2, (0.4,), ())
-    # In each of 5 folds a fit without structure, and 3 with one, at 1.4 times its time; then the
-    # model to keep.
-    assert seconds_needed(plan, 2.0, n_jobs=1) == pytest.approx(5 * 2.0 * (1 + 3 * 1.4) + 2.8)
+def test_a_linear_model_has_a_sampler_in_its_prior_alone():
+    features, labels = circle_rows(120)
+    ring = SpanningTreePartitions(LabelGraph([(i, (i + 1) % 8) for i in range(8)]), 3, 0.5)
+    found = compare(features, labels, ring, model="linear", n_folds=3, n_repeats=1, random_state=0)
+    assert {candidate.mechanism for candidate in found.plan.candidates} == {"parameters"}
+
+
+def test_another_engine_has_the_structure_in_its_loss_alone():
+    pytest.importorskip("xgboost")
+    features, labels = circle_rows(120)
+    trees = StructuredBoostingClassifier(
+        engine="xgboost", n_estimators=5, learning_rate=0.3, max_depth=2, random_state=0, n_jobs=1
+    )
+    found = compare(
+        features, labels, circular(range(8)), estimator=trees, n_folds=3, n_repeats=1, n_jobs=1
+    )
+    assert {candidate.mechanism for candidate in found.plan.candidates} == {"loss"}
+
+
+# The model that is kept
+
+
+@pytest.fixture(scope="module")
+def useful():
+    structure, features, labels = planted_problem(2500, own=0.1)
+    once = {"n_repeats": 1, "random_state": 0}
+    found = compare(features[:500], labels[:500], structure, **FAST, **once)
+    return found, features[500:], labels[500:]
+
+
+def test_the_best_model_has_what_was_chosen_most_often(useful):
+    found, features, _ = useful
+    assert found.verdict.finding == "use it"
+    candidate = found.recommended
+    assert candidate == next(iter(found.n_chosen("structure")))
+    model = found.best_model()
+    assert model.leaf_smoothing == (candidate.sharing or None)
+    assert model.structure_.singleton_weight == pytest.approx(candidate.loss)
+    assert model.predict_proba(features).shape == (2000, len(found.task.classes))
+
+
+def test_a_model_without_structure_is_kept_where_it_is_not_to_be_used():
+    structure, features, labels = planted_problem(300)
+    noise = np.random.default_rng(0).normal(size=features.shape)
+    found = compare(noise, labels, structure, random_state=0, **SMALL)
+    assert found.verdict.finding != "use it"
+    assert found.recommended == NONE
+    model = found.best_model()
+    assert model.structure_.singleton_weight == 1
+    assert not model.leaf_smoothing
+    assert model.predict_level(noise[:3], "group").shape == (3,)  # it still knows the blocks
+
+
+def test_the_best_model_is_calibrated_by_rows_that_its_models_had_not_seen(useful):
+    found, features, labels = useful
+    model = found.best_model()
+    assert len(model.block_scores_) == 500
+    answers = model.predict_blocks(features, confidence=0.9)
+    covered = [label in answer for label, answer in zip(labels, answers.sets, strict=True)]
+    # A chain has few sets, so that the least one that is enough may cover more.
+    assert np.mean(covered) > 0.88
+    assert np.mean([len(answer) for answer in answers.sets]) < len(found.task.classes) - 2
+
+
+def test_more_is_chosen_before_less_only_if_it_is_chosen_more_often(useful):
+    found, _, _ = useful
+    few, many = Candidate(loss=0.4), Candidate(0.4, 0.6)
+    tied = replace(found, chosen={"structure": (few, many), "scrambled": (NONE,)})
+    assert tied.recommended == few
+
+
+def test_a_comparison_without_rows_trains_no_model(useful):
+    with pytest.raises(StructentError, match="keeps no rows"):
+        replace(useful[0], keeper=None).best_model()
 
 
 GROUPS = hierarchy({f"c{i}": (f"g{i // 2}",) for i in range(4)}, level_names=["group"])
@@ -276,10 +386,10 @@ FEW = StructuredBoostingClassifier(
 
 def test_coarse_rows_are_learned_from_and_judged_where_they_can_be():
     found = compare(
-        X, MIXED, GROUPS, n_folds=3, n_repeats=1, n_copies=1, estimator=FEW, n_jobs=1,
+        X, MIXED, GROUPS, n_folds=3, n_repeats=1, estimator=FEW, n_jobs=1,
         allow_blocks=True,
     )  # fmt: skip
-    assert found.task.n_used == 120
+    assert found.task.n_rows == 120
     assert sum(found.task.counts) == len(found.labels) == len(found.proba["none"]) == 60
     np.testing.assert_array_equal(found.labels, CODES[1::2])
     assert np.isfinite(found.scores["scrambled"].by_level).all()

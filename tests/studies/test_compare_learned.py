@@ -6,9 +6,9 @@ import pytest
 from structent import RandomPartition, StructuredBoostingClassifier
 from structent.studies import LearnedStructure, compare
 from structent.studies.arms import Contest
-from structent.studies.compare import seconds_needed
-from structent.studies.comparison import Plan
 from structent.studies.fitting import checked_rows
+from structent.studies.models import Trees
+from structent.studies.plan import Plan, Size, plan_for
 from tests.estimators.problems import planted_problem
 
 TREES = StructuredBoostingClassifier(
@@ -19,7 +19,6 @@ SMALL = {
     "estimator": TREES,
     "n_folds": 3,
     "n_repeats": 1,
-    "n_copies": 1,
     "n_jobs": 2,
     "random_state": 0,
 }
@@ -46,7 +45,7 @@ def test_levels_are_the_same_in_every_fold(found):
     assert found.levels == ("level 1", "level 2", "class")
     assert found.scores["structure"].by_level.shape == (3, 3, 3)
     assert found.plan.n_learning == 3
-    assert "learned again from the training rows of every fold" in found.task.notes[-1]
+    assert "learned again from the training rows of every split" in found.task.notes[-1]
 
 
 def test_the_report_shows_what_was_learned(found, tmp_path):
@@ -56,42 +55,43 @@ def test_the_report_shows_what_was_learned(found, tmp_path):
     assert "learned again" in text
 
 
-def test_the_structure_of_a_fold_depends_on_its_training_rows_alone():
+def test_the_structure_of_a_split_depends_on_its_training_rows_alone():
     _, features, labels = planted_problem(200)
     features = np.column_stack([np.arange(200), features])  # the number of the row
 
     def contest(of_features):
         rows = checked_rows(of_features, labels, None, estimator=TREES, groups=None)
-        fold_of = np.arange(200) % 3
-        return Contest.of(TREES, TO_LEARN, rows, fold_of, 0, np.random.RandomState(0))
+        rest = rows.outside(np.arange(200) % 3, 0)
+        plan = Plan(3, 1, 1, 7, False, (), 0, n_learning=3)
+        return Contest.of(
+            Trees(TREES), TO_LEARN, rest, rows.coded.classes, plan, np.random.RandomState(0)
+        )
 
     before = contest(features)
-    held_out = np.concatenate([before.test.features.codes, before.validation.features.codes])[
-        :, 0
-    ].astype(int)
+    ((train, _),) = before.parts
+    trained_on = train.features.codes[:, 0].astype(int)
+    held_out = np.setdiff1d(np.arange(200), trained_on)  # validation and test rows
     other = features.copy()
     other[held_out, 1:] = 9 * np.random.default_rng(1).normal(size=(len(held_out), 20))
     assert contest(other).structure == before.structure
-    trained_on = before.train.features.codes[:, 0].astype(int)
-    assert not set(trained_on) & set(held_out)
     other = features.copy()
     other[trained_on, 1:] = 9 * np.random.default_rng(1).normal(size=(len(trained_on), 20))
     assert contest(other).structure != before.structure
 
 
-def test_scrambled_copies_are_of_the_structure_learned_in_the_fold(monkeypatch):
+def test_scrambled_copies_are_of_the_structure_learned_in_the_split(monkeypatch):
     _, features, labels = planted_problem(150)
-    fitted = []
+    pairs = []
 
-    def recorded(self, structure, singleton_weight):
-        fitted.append((self.structure, structure, singleton_weight))
-        return original(self, structure, singleton_weight)
+    def recorded(self, plain, structure, candidates):
+        pairs.append((self.structure, structure))
+        return original(self, plain, structure, candidates)
 
-    original = Contest._fitted
-    monkeypatch.setattr(Contest, "_fitted", recorded)
+    original = Contest.best
+    monkeypatch.setattr(Contest, "best", recorded)
     compare(features, labels, TO_LEARN, **{**SMALL, "n_jobs": 1})
-    copies = [(own, used) for own, used, weight in fitted if weight < 1 and used != own]
-    assert len(copies) == 9  # a copy with three weights in each of three folds
+    copies = [(own, used) for own, used in pairs if used != own]
+    assert len(copies) == 3
     for own, used in copies:
         for learned, scrambled in zip(own.partitions, used.partitions, strict=True):
             assert sorted(map(len, learned.blocks)) == sorted(map(len, scrambled.blocks))
@@ -107,6 +107,7 @@ def test_a_class_that_the_training_rows_lack_is_a_block_of_its_own():
 
 
 def test_learning_takes_its_time_in_the_plan():
-    given, learned = (Plan(5, 1, 1, (0.4,), (), n_learning) for n_learning in (0, 5))
-    more = seconds_needed(learned, 2.0, 1) - seconds_needed(given, 2.0, 1)
-    assert more == pytest.approx(5 * 5 * 2.0)
+    given, learned = (
+        plan_for(Size(10**6, 20, 50), "boosting", n_learning=n_learning) for n_learning in (0, 5)
+    )
+    assert learned.minutes > given.minutes

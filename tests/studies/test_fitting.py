@@ -97,7 +97,7 @@ ONCE = {"checked_labels": 1, "of": 1, "_categories": 3, "_codes": 1}  # three co
     "study",
     [
         lambda X, y: compare(
-            X, y, STRUCTURE, estimator=TREES, n_repeats=1, n_copies=1, learning_curve=True, **SMALL
+            X, y, STRUCTURE, estimator=TREES, n_repeats=1, learning_curve=True, **SMALL
         ),
         lambda X, y: compare(
             X, y, LearnedStructure(n_levels=1, n_folds=3), estimator=TREES, n_repeats=1,
@@ -258,6 +258,6 @@ def test_a_short_form_asks_about_the_structure_that_it_names():
     given = compare(X, y, circular([1, 2, 3, 4, 5, 6], width=2), estimator=TREES, **SMALL)
     named = compare(X, y, "circular:width=2", estimator=TREES, **SMALL)
     assert named.structure == given.structure
-    assert named.against_none.per_fold.tolist() == given.against_none.per_fold.tolist()
+    assert named.against_none.per_split.tolist() == given.against_none.per_split.tolist()
     tested = structure_test(X, y, "ordinal", estimator=TREES, n_permutations=3, **SMALL)
     assert tested.structure == ordinal([1, 2, 3, 4, 5, 6])

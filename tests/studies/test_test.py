@@ -25,7 +25,7 @@ from structent import (
     trivial,
 )
 from structent.errors import StructentError
-from structent.studies import partition_gains, structure_test
+from structent.studies import compare, partition_gains, structure_test
 from structent.studies.orbit import identity
 
 CIRCLE = circular(range(8), width=2, singleton_weight=0.2)
@@ -97,7 +97,10 @@ def test_too_few_permutations_for_the_level_are_said():
 def test_just_enough_permutations_reach_the_level():
     found = ask(Losses(1.0), n_permutations=19)
     assert (found.p_value, found.finding) == (0.05, "helps")
-    assert found.sentence.endswith("lower by 4.0000 (4.0000 to 4.0000), p = 0.05.")
+    assert found.sentence.endswith(
+        "lower by 4.0000 (4.0000 to 4.0000), p = 0.05; the least that 19 scrambled copies allow is "
+        "0.05."
+    )
 
 
 def test_all_ties_count_against():
@@ -179,15 +182,14 @@ def test_a_structure_that_beats_its_copies_but_not_none_is_not_said_to_help(rows
     assert found.to_dict()["finding"] == "no better than none"
 
 
-def test_without_an_estimator_the_trees_of_the_command_line_are_trained(rows):
-    asked = {"random_state": 3, "n_jobs": 1, "n_permutations": 1, "n_folds": 2}
-    found = structure_test(*rows, CIRCLE, **asked)
-    trees = StructuredBoostingClassifier(
-        learning_rate=0.3, max_depth=3, early_stopping_rounds=10, refit=False, random_state=3,
-        n_jobs=1,
-    )  # fmt: skip
-    same = structure_test(*rows, CIRCLE, estimator=trees, **asked)
-    np.testing.assert_array_equal(found.losses, same.losses)
+@pytest.mark.parametrize("model", ["auto", "boosting"])
+def test_without_an_estimator_the_losses_are_those_of_a_comparison(rows, model):
+    asked = {"random_state": 3, "n_jobs": 1, "n_folds": 3, "model": model}
+    found = structure_test(*rows, CIRCLE, n_permutations=1, **asked)
+    compared = compare(*rows, CIRCLE, n_repeats=1, **asked)
+    for losses, arm in ((found.losses, "structure"), (found.losses_without, "none")):
+        np.testing.assert_allclose(losses, compared.scores[arm].by_level[:, -1, 0], rtol=1e-12)
+    np.testing.assert_allclose(found.against_none.mean, compared.against_none.mean, atol=1e-12)
 
 
 def test_a_seed_that_was_drawn_repeats_the_test(rows):
@@ -416,8 +418,8 @@ def test_the_difference_is_paired_over_the_folds_and_below_zero_where_it_helps()
 
     fours, twos = gains_of(losses, TREE)
     assert (fours.level, fours.weight) == ("fours", 0.2)
-    np.testing.assert_allclose(fours.difference.per_fold, 0.0)
-    np.testing.assert_allclose(twos.difference.per_fold, -0.5 - 0.1 * folds)
+    np.testing.assert_allclose(fours.difference.per_split, 0.0)
+    np.testing.assert_allclose(twos.difference.per_split, -0.5 - 0.1 * folds)
     assert twos.difference.is_lower
     assert twos.partition == TREE.partitions[1]
 
@@ -446,7 +448,7 @@ def test_an_estimator_is_scored_on_the_folds_of_the_test(tmp_path):
     first, second = (partition_gains(features, labels, TREE, n_jobs=n, **asked) for n in (1, 2))
     assert len(kept.read_text().splitlines()) == 3
     for one, other in zip(first, second, strict=True):
-        np.testing.assert_array_equal(one.difference.per_fold, other.difference.per_fold)
+        np.testing.assert_array_equal(one.difference.per_split, other.difference.per_split)
 
 
 def test_a_sampler_has_no_partitions_to_leave_out():

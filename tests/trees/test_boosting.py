@@ -94,16 +94,10 @@ def expected_gradient(structure, logits, rows, curvature="gradient", sets=()):
 
 def after(trees, rows, n_trees=None):
     """The logits of the rows after some of the trees."""
-    return slow.predicted(
-        forest.Forest.joined(trees[:n_trees]) if trees[:n_trees] else _NO_TREES,
-        rows.table.bins, START,
-    )  # fmt: skip
-
-
-_NO_TREES = forest.Forest(
-    np.zeros(1, np.int64), *(np.zeros(0, np.int32),) * 2, np.zeros((0, 4), np.uint64),
-    np.zeros(0, np.float32), np.zeros((0, 12), np.float32),
-)  # fmt: skip
+    logits = np.tile(START.astype(np.float32), (len(rows.labels), 1))
+    for tree in trees[:n_trees]:
+        logits += slow.predicted(tree, rows.table.bins, np.zeros(12))
+    return logits
 
 
 def check_leaves(
@@ -133,7 +127,7 @@ def grown(rows, way, loss_of_round, blocks_of_round=lambda _: None, relatives=la
     booster = Booster(rows, START, way)
     for number in range(way.n_rounds):
         booster.add_tree(loss_of_round(number), blocks_of_round(number), relatives(number))
-    return booster.trees
+    return trees_of(booster.trees.first(way.n_rounds))
 
 
 @pytest.mark.parametrize("curvature", CURVATURES)
@@ -224,17 +218,17 @@ def test_a_sampler_gives_the_loss_of_each_round():
     assert later < before
 
 
-def trees_of(joined):
+def trees_of(whole):
     """The trees of a forest one by one."""
     trees, line = [], 0
-    for begin, end in zip(joined.first_node[:-1], joined.first_node[1:], strict=True):
-        column, child = joined.column[begin:end], joined.child[begin:end].copy()
+    for begin, end in zip(whole.first_node[:-1], whole.first_node[1:], strict=True):
+        column, child = whole.column[begin:end], whole.child[begin:end].copy()
         child[column < 0] -= line
         n_leaves = int((column < 0).sum())
         trees.append(
             forest.Forest(
-                np.array([0, end - begin]), column, child, joined.goes_left[begin:end],
-                joined.gain[begin:end], joined.values[line : line + n_leaves],
+                np.array([0, end - begin]), column, child, whole.goes_left[begin:end],
+                whole.gain[begin:end], whole.values[line : line + n_leaves],
             )
         )  # fmt: skip
         line += n_leaves
@@ -334,7 +328,7 @@ def test_the_logits_in_training_are_those_of_the_forest_bit_for_bit(
     for _ in range(way.n_rounds):
         booster.add_tree(always(MONTHS)(0), MONTHS.block_of[1])
     margins = np.tile(START.astype(np.float32), (150, 1))
-    forest.Forest.joined(booster.trees).add_to(margins, rows.table.bins)
+    booster.trees.first(way.n_rounds).add_to(margins, rows.table.bins)
     np.testing.assert_array_equal(booster._margins.view(np.uint32), margins.view(np.uint32))
 
 

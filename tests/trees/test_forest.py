@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from structent import StructentError
 from structent.trees import forest as forest_module
-from structent.trees.forest import Forest, check_children
+from structent.trees.forest import Forest, GrowingForest, check_children
 from structent.trees.growing import Limits
 from tests.trees import reference
-from tests.trees.problems import exact_problem
+from tests.trees.problems import Problem, exact_problem, table_of
 
 N_COLUMNS, N_CLASSES = 4, 3
 few = settings(max_examples=40)
@@ -32,20 +32,28 @@ TREE = Forest(  # node 0 has the children 1 and 2, node 1 has 3 and 4
 INNER, LEAF, N_NODES, N_LEAVES = 1, 2, 5, 3
 
 
-def grown(seed, max_depth=3, n=40, columns=None):
-    """A forest of one tree with random values in its leaves."""
+def add_tree(forest, seed, max_depth, n=40, columns=None):
+    """Add a tree with random values in its leaves."""
     problem = exact_problem(
         seed, n, N_COLUMNS, n_bins=40, missing=0.2, categories=2, n_classes=N_CLASSES
     )
     nodes, _ = problem.grown(Limits(max_depth))
-    leaves = np.flatnonzero(nodes.left == 0)
-    values = np.random.default_rng(seed).normal(size=(len(leaves), N_CLASSES)).astype(np.float32)
-    columns = np.arange(N_COLUMNS) if columns is None else columns
-    return Forest.of_tree(nodes, leaves, values, columns)
+    values = forest.add(nodes, np.arange(N_COLUMNS) if columns is None else columns)
+    values[:] = np.random.default_rng(seed).normal(size=values.shape)
+
+
+def grown(seed, max_depth=3, n=40, columns=None):
+    """A forest of one tree."""
+    forest = GrowingForest(N_CLASSES)
+    add_tree(forest, seed, max_depth, n, columns)
+    return forest.first(1)
 
 
 def some_forest(seed=0, n_trees=3, max_depth=3):
-    return Forest.joined([grown(seed + tree, max_depth) for tree in range(n_trees)])
+    forest = GrowingForest(N_CLASSES)
+    for tree in range(n_trees):
+        add_tree(forest, seed + tree, max_depth)
+    return forest.first(n_trees)
 
 
 def any_bins(seed, n=30):
@@ -78,20 +86,20 @@ def test_the_rows_a_tree_was_grown_on_get_the_values_of_their_leaves():
     problem = exact_problem(0, 60, N_COLUMNS, missing=0.2, categories=2)
     nodes, rows = problem.grown(Limits(4))
     leaves = np.flatnonzero(nodes.left == 0)
-    values = np.arange(len(leaves), dtype=np.float32)[:, None]
-    forest = Forest.of_tree(nodes, leaves, values, np.arange(N_COLUMNS))
+    forest = GrowingForest(1)
+    forest.add(nodes, np.arange(N_COLUMNS))[:, 0] = np.arange(len(leaves))
     margins = np.zeros((60, 1), np.float32)
-    forest.add_to(margins, problem.table.bins)
+    forest.first(1).add_to(margins, problem.table.bins)
     for number, leaf in enumerate(leaves):
         assert (margins[rows[nodes.begin[leaf] : nodes.end[leaf]]] == number).all()
 
 
 def test_every_byte_is_a_bin_that_can_be_predicted():
     """Those of columns with few bins, too: what no bin of the training had goes right."""
-    forest = Forest.joined([TREE, grown(0)])
     bins = np.repeat(np.arange(256, dtype=np.uint8)[:, None], N_COLUMNS, axis=1)
-    wanted = reference.predicted(forest, bins, [0.5, -1, 2])
-    np.testing.assert_array_equal(added(forest, bins), wanted)
+    for forest in (TREE, grown(0)):
+        wanted = reference.predicted(forest, bins, [0.5, -1, 2])
+        np.testing.assert_array_equal(added(forest, bins), wanted)
     # The node 1 of TREE sends the bins 63, 64 and 192 to 194 left, its root 0 and 3.
     only = np.tile(bins[:1], (256, 1))
     only[:, 3] = np.arange(256)
@@ -99,6 +107,75 @@ def test_every_byte_is_a_bin_that_can_be_predicted():
     np.testing.assert_array_equal(
         added(TREE, only) - np.float32([0.5, -1, 2]), TREE.values[np.where(is_left, 1, 2)]
     )
+
+
+def forest_of_any_sets(seed, n_trees):
+    """Trees of the shape of TREE, by any columns, and any of the 256 bins go left."""
+    rng = np.random.default_rng(seed)
+    column, child = np.tile(TREE.column, n_trees), np.tile(TREE.child, n_trees)
+    is_leaf = column < 0
+    column[~is_leaf] = rng.integers(N_COLUMNS, size=2 * n_trees)
+    child[is_leaf] += np.repeat(N_LEAVES * np.arange(n_trees, dtype=np.int32), N_LEAVES)
+    bits = rng.integers(2**64, size=(N_NODES * n_trees, 4), dtype=np.uint64)
+    bits[rng.random(bits.shape) < 0.2] = 0
+    bits[rng.random(bits.shape) < 0.2] = 2**64 - 1
+    values = rng.normal(size=(N_LEAVES * n_trees, N_CLASSES)).astype(np.float32)
+    first_node = N_NODES * np.arange(n_trees + 1)
+    return Forest(first_node, column, child, bits, np.tile(TREE.gain, n_trees), values)
+
+
+@pytest.mark.parametrize("visits_of_a_step", [0, 1000], ids=["walked", "not walked"])
+@few
+@given(st.integers(0, 2**32), st.integers(1, 9))
+def test_any_set_of_bins_may_go_left(visits_of_a_step, seed, n_trees):
+    forest, bins = forest_of_any_sets(seed, n_trees), any_bins(seed)
+    wanted = reference.predicted(forest, bins, [0.5, -1, 2])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forest_module, "_VISITS_OF_A_STEP", visits_of_a_step)
+        assert forest._is_small == (n_trees > 1 and visits_of_a_step > 0)
+        np.testing.assert_array_equal(added(forest, bins), wanted)
+
+
+def test_sets_of_many_runs_are_walked_through_and_borders_are_not():
+    every_second_bin = forest_of_any_sets(0, 3)
+    every_second_bin.goes_left[:] = 0x5555555555555555
+    assert not every_second_bin._is_small
+    assert some_forest(0, 3)._is_small
+
+
+def test_small_trees_give_the_same_bits_as_walking():
+    """More rows than a tile has."""
+    forest, bins = some_forest(0, 6), any_bins(1, 1100)
+    assert forest._is_small
+    found = added(forest, bins)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forest_module, "SMALL_TREE", 0)
+        np.testing.assert_array_equal(found, added(replace(forest), bins))
+
+
+def test_nodes_that_share_a_child_are_walked_through(monkeypatch):
+    """No tree is grown so, but a changed file may hold it."""
+    forest, bins = forest_of_any_sets(0, 2), any_bins(0)
+    forest.column[N_NODES + 2], forest.child[N_NODES + 2] = 1, 3  # as node 1 has
+    wanted = reference.predicted(forest, bins, [0.5, -1, 2])
+    monkeypatch.setattr(forest_module, "_VISITS_OF_A_STEP", 1000)
+    np.testing.assert_array_equal(added(forest, bins), wanted)
+
+
+@pytest.mark.parametrize("n_rows", [128, 129])
+def test_trees_around_the_limit_of_a_small_one_are_predicted(n_rows):
+    """Each of the rows is a leaf: trees of 255 and of 257 nodes."""
+    bins = np.arange(n_rows)[:, None]
+    gradient = np.random.default_rng(0).normal(size=(n_rows, 1))
+    problem = Problem(table_of(bins, [n_rows]), gradient, np.full((n_rows, 1), 1e-6))
+    nodes, _ = problem.grown(Limits(30, reg_lambda=0.0))
+    assert len(nodes.left) == 2 * n_rows - 1
+    growing = GrowingForest(N_CLASSES)
+    for _ in range(2):
+        growing.add(nodes, np.arange(1))[:] = np.arange(n_rows)[:, None]
+    forest, values = growing.first(2), problem.table.bins
+    wanted = reference.predicted(forest, values, [0.5, -1, 2])
+    np.testing.assert_array_equal(added(forest, values), wanted)
 
 
 @pytest.mark.parametrize("n", [0, 1, 63, 64, 65, 200])
@@ -121,13 +198,32 @@ def test_a_tree_of_some_columns_walks_by_these():
 
 
 @few
-@given(st.integers(0, 2**32), st.integers(1, 3), st.integers(1, 3))
-def test_a_joined_forest_predicts_what_its_parts_add_up_to(seed, n_first, n_second):
-    first, second = some_forest(seed, n_first), some_forest(seed + 10, n_second)
-    bins = any_bins(seed)
-    wanted = added(first, bins)
-    second.add_to(wanted, bins)
-    np.testing.assert_array_equal(added(Forest.joined([first, second]), bins), wanted)
+@given(st.integers(0, 2**32), st.integers(1, 12))
+def test_the_last_tree_of_a_growing_forest_can_be_added_before_it_is_whole(seed, n_trees):
+    forest, bins = GrowingForest(N_CLASSES), any_bins(seed)
+    margins = np.tile(np.float32([0.5, -1, 2]), (len(bins), 1))
+    for tree in range(n_trees):
+        add_tree(forest, seed + tree, max_depth=tree % 4)
+        forest.add_last_to(margins, bins)
+        assert forest.n_trees == tree + 1
+        np.testing.assert_array_equal(margins, added(forest.first(tree + 1), bins))
+
+
+def test_the_first_trees_of_a_growing_forest_are_those_of_a_forest_of_their_own():
+    forest = GrowingForest(N_CLASSES)
+    for seed in range(5):
+        add_tree(forest, seed, max_depth=3)
+    assert_same(forest.first(3), some_forest(0, 3))
+
+
+def test_gains_are_multiplied_by_a_power_of_two_and_stay_finite():
+    problem = exact_problem(0, 40, N_COLUMNS, n_classes=N_CLASSES)
+    nodes, _ = problem.grown(Limits(2))
+    is_split = nodes.left > 0
+    for exponent, wanted in ((-3, nodes.gain[is_split] / 8), (1024, np.finfo(np.float32).max)):
+        forest = GrowingForest(N_CLASSES)
+        forest.add(nodes, np.arange(N_COLUMNS), exponent)[:] = 0
+        np.testing.assert_array_equal(forest.first(1).gain[is_split], wanted)
 
 
 def test_gains_are_the_sums_over_the_splits_of_each_column():
@@ -143,9 +239,9 @@ def test_gains_are_the_sums_over_the_splits_of_each_column():
 def test_leaves_gain_nothing():
     problem = exact_problem(0, 40, N_COLUMNS, n_classes=N_CLASSES)
     nodes, _ = problem.grown(Limits(4, max_leaves=3))  # of its leaves some could be split
-    forest = Forest.of_tree(
-        nodes, np.flatnonzero(nodes.left == 0), np.zeros((3, N_CLASSES), np.float32), np.arange(4)
-    )
+    growing = GrowingForest(N_CLASSES)
+    growing.add(nodes, np.arange(4))[:] = 0
+    forest = growing.first(1)
     assert (forest.gain[forest.column < 0] == 0).all()
     assert (forest.gain[forest.column >= 0] > 0).all()
 

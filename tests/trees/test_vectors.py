@@ -1,16 +1,36 @@
-"""The vector functions are tested where they are used; here only that edits to them are seen."""
+"""The vector functions are tested where they are used; here only that edits to files are seen."""
 
 import hashlib
 from pathlib import Path
 
 import pytest
 
-from structent.trees import boosting, forest, histogram, sketch, splits, vectors
+from structent.trees import (
+    boosting,
+    forest,
+    growing,
+    histogram,
+    sketch,
+    splits,
+    vectors,
+    walking,
+)
 
-USERS = [boosting, forest, histogram, sketch, splits]
+# Files whose compiled functions call those of another file.
+USERS = {
+    **{
+        (module, "DIGEST_OF_VECTORS"): vectors
+        for module in (boosting, histogram, sketch, splits, walking)
+    },
+    (forest, "DIGEST_OF_WALKING"): walking,
+    (growing, "DIGEST_OF_HISTOGRAM"): histogram,
+    (growing, "DIGEST_OF_SPLITS"): splits,
+}
 
 
-@pytest.mark.parametrize("module", USERS, ids=lambda module: module.__name__)
-def test_the_digest_that_renews_the_cache_is_that_of_the_file(module):
-    digest = hashlib.sha256(Path(vectors.__file__).read_bytes()).hexdigest()[:16]
-    assert digest == module.DIGEST_OF_VECTORS
+@pytest.mark.parametrize(
+    ("user", "used"), USERS.items(), ids=[f"{m.__name__}-{name}" for m, name in USERS]
+)
+def test_the_digest_that_renews_the_cache_is_that_of_the_file(user, used):
+    digest = hashlib.sha256(Path(used.__file__).read_bytes()).hexdigest()[:16]
+    assert digest == getattr(*user)

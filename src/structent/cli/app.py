@@ -21,7 +21,7 @@ class _Command(NamedTuple):
 COMMANDS = {
     "compare": _Command(
         "compare", "compare",
-        "Train with and without the structure, and say whether knowing it helps.",
+        "Train with and without the structure, and say whether to use it.",
     ),
     "test": _Command(
         "test", "structure_significance",

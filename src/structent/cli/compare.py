@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Group as Lines
 from rich.table import Table
@@ -16,18 +14,19 @@ from rich.text import Text
 from structent._checks import checked_integer
 from structent.cli import options
 from structent.cli.models import save_model
-from structent.cli.options import Columns, Question, read_question
+from structent.cli.options import Columns, read_question
 from structent.cli.output import Output, caution_lines, check_outputs
 from structent.datasets import seattle_weather_file
 from structent.errors import StructentError
-from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.inputs import files_of
 from structent.structure.learned import MOST_LEVELS
 from structent.structure.short_forms import Options
 from structent.studies import Comparison, LearnedStructure
 from structent.studies import compare as compare_rows
-from structent.studies.compare import FEWEST_FOLDS, drawn_rows
-from structent.studies.comparison import ARMS, METRICS
+from structent.studies.comparison import ARMS, METRICS, KeptModel
+from structent.studies.models import shown_model
+from structent.studies.plan import FEWEST_FOLDS, Plan
+from structent.studies.wording import chosen_sentence, kept_sentence, next_steps
 
 LEAST_MINUTES = 0.1
 METRIC_NAMES = {"log-loss": "log loss", "accuracy": "accuracy"}
@@ -38,16 +37,31 @@ def compare(  # noqa: PLR0913  a command has many options
     *,
     target: options.Target,
     structure: options.ComparedStructure,
+    model: options.ModelKind = "auto",
     features: options.Features = None,
     keep: options.Keep = None,
     drop: options.Drop = None,
     group: options.Group = None,
-    folds: options.Folds = 5,
-    repeats: options.Repeats = 2,
+    folds: Annotated[
+        int | None,
+        typer.Option(help="Folds of the cross-validation; else by the size of the table."),
+    ] = None,
+    repeats: Annotated[
+        int | None,
+        typer.Option(
+            help="How often to repeat it, with other folds; else by the size of the table.",
+            callback=options.whole_number(1, 1000),
+        ),
+    ] = None,
     metric: Annotated[str, typer.Option(help="What decides: log-loss or accuracy.")] = "log-loss",
     budget: Annotated[
-        float, typer.Option(help="The minutes that it may take.", callback=_checked_budget)
-    ] = 10.0,
+        float | None,
+        typer.Option(
+            help="The minutes after which it ends with what is done. Without it, large tables "
+            "have a budget that is said at the start, and others none.",
+            callback=_checked_budget,
+        ),
+    ] = None,
     learning_curve: Annotated[
         bool, typer.Option("--learning-curve", help="Train on parts of the rows, too.")
     ] = False,
@@ -60,7 +74,7 @@ def compare(  # noqa: PLR0913  a command has many options
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Train with and without the structure, and say whether knowing it helps."""
+    """Train with and without the structure, and say whether to use it."""
     output = Output(as_json=as_json, quiet=quiet)
     if metric not in METRIC_NAMES:
         raise StructentError(f"--metric must be log-loss or accuracy, got {metric!r}")
@@ -72,29 +86,36 @@ def compare(  # noqa: PLR0913  a command has many options
         data, target, known, columns, group, target_is_class=target_is_class,
         allow_blocks=allow_blocks,
     )  # fmt: skip
-    options.check_folds(folds, at_least=FEWEST_FOLDS, table=question.table)
+    if folds is not None:
+        options.check_folds(folds, at_least=FEWEST_FOLDS, table=question.table)
     output.notes(*question.notes, cautions=question.cautions)
     with output.progress() as on_progress:
         found = compare_rows(
             question.table.features, question.table.labels,
-            question.specified.structure if to_learn is None else to_learn,
+            question.specified.structure if to_learn is None else to_learn, model=model,
             groups=question.table.groups, random_state=seed, n_jobs=jobs, progress=on_progress,
-            metric=METRIC_NAMES[metric], n_folds=folds, n_repeats=repeats, budget=60 * budget,
+            metric=METRIC_NAMES[metric], n_folds=folds, n_repeats=repeats,
+            budget=None if budget is None else 60 * budget, on_plan=_plan_told(output, budget),
             learning_curve=learning_curve, allow_blocks=allow_blocks,
         )  # fmt: skip
+        kept = None
         if save is not None:
             on_progress("the model to keep", 0, 1)
-            save_model(_better_model(found, question, seed, jobs), save, question, target)
+            best = found.best_model(n_jobs=jobs)
+            save_model(best, save, question, target)
+            kept = KeptModel(save, kept_sentence(found, best))
     if report is not None:
         found.to_html(
             report, data=data.name, target=target, group=group, notes=question.notes,
-            cautions=question.cautions, model_file=save,
+            cautions=question.cautions, kept=kept,
         )  # fmt: skip
     facts = found.to_dict(notes=question.notes)
-    files = {"The model": save, "The report": report}
+    shown_lines = shown(
+        found, data=data.name, target=target, report=report, kept=kept, cautions=question.cautions
+    )
+    saved = {} if kept is None else {"saved": str(kept.path), "saved_model": kept.sentence}
     output.result(
-        shown(found, data=data.name, target=target, files=files, cautions=question.cautions),
-        {"verdict": facts["verdict"], **question.as_data(), **facts},
+        shown_lines, {"verdict": facts["verdict"], **question.as_data(), **facts, **saved}
     )
 
 
@@ -109,14 +130,12 @@ def demo(
         target="month",
         structure="circular:width=3",
         features="precipitation,temp_max,temp_min,wind",
-        repeats=1,
-        budget=0.75,
         report=report,
     )
 
 
-def _checked_budget(minutes: float) -> float:
-    if not minutes >= LEAST_MINUTES:  # NaN is not either
+def _checked_budget(minutes: float | None) -> float | None:
+    if minutes is not None and not minutes >= LEAST_MINUTES:  # NaN is not either
         raise StructentError(
             f"--budget must be at least {LEAST_MINUTES:g} minutes, the least in which a comparison "
             f"can say anything, got {minutes:g}; leave it out for the default"
@@ -140,25 +159,18 @@ def _to_learn(structure: str, *, allow_blocks: bool) -> LearnedStructure | None:
     return LearnedStructure(n_levels=n_levels)
 
 
-def _better_model(
-    found: Comparison, question: Question, seed: int, jobs: int | None
-) -> StructuredBoostingClassifier:
-    """Return the model that did better, trained on all rows that were compared.
+def _plan_told(output: Output, budget: float | None) -> Callable[[Plan], None]:
+    """Return what says at the start how long a comparison takes, where it takes minutes."""
 
-    It has the structure only if that helps, with the weight of the singletons that was chosen most
-    often.
-    """
-    weight = 1.0
-    if found.verdict.finding == "helps":
-        values, counts = np.unique(found.chosen, return_counts=True)
-        weight = float(values[counts.argmax()])
-    model = StructuredBoostingClassifier(
-        found.structure, weights=weight, learning_rate=0.1, random_state=seed, n_jobs=jobs,
-        allow_blocks=question.allow_blocks,
-    )  # fmt: skip
-    table = question.table
-    kept = drawn_rows(len(table.labels), found.task.n_used, seed)
-    return model.fit(table.features[kept], table.labels[kept])
+    def tell(plan: Plan) -> None:
+        end = plan.cap if budget is None else budget
+        if plan.cap is not None:
+            output.notes(
+                f"This takes about {plan.minutes:,.0f} minutes on two cores; after {end:g} minutes "
+                "it ends with what is done (--budget changes that)."
+            )
+
+    return tell
 
 
 def shown(
@@ -166,31 +178,40 @@ def shown(
     *,
     data: str,
     target: str,
-    files: Mapping[str, Path | None] = MappingProxyType({}),
+    report: Path | None = None,
+    kept: KeptModel | None = None,
     cautions: Sequence[str] = (),
 ) -> Lines:
-    """Return what a person reads: the table, what was cut, what to beware of, the verdict last."""
+    """Return what a person reads: the tables, what to beware of, and the verdict last."""
     task, plan = found.task, found.plan
     lines: list[Any] = [
         Text(
-            f"{data}: {task.n_used:,} rows, {len(task.features)} features, "
-            f"{len(task.classes)} classes of {target!r}; {plan.cross_validation}"
+            f"{data}: {task.n_rows:,} rows, {len(task.features)} features, "
+            f"{len(task.classes)} classes of {target!r}; {shown_model(found.model)}; "
+            f"{plan.cross_validation}"
         ),
         _level_table(found),
-        Text(_chosen(found)),
+        *(Text(line) for line in (*_raced(found), *_references(found), chosen_sentence(found))),
     ]
-    lines += [Text(f"Reduced to fit the time budget: {cut}.", style="yellow") for cut in plan.cuts]
     if task.rare:
         names = ", ".join(map(str, task.rare[:10]))
-        lines.append(Text(f"Classes with fewer rows than folds, scored where they fall: {names}."))
-    lines += [Text(f"{what}: {path}") for what, path in files.items() if path is not None]
-    lines += caution_lines(cautions)
+        lines.append(
+            Text(
+                f"Classes with fewer rows than folds, scored in the splits that test them: {names}."
+            )
+        )
+    if kept is not None:
+        lines.append(Text(f"The model: {kept.path}. {kept.sentence}"))
+    if report is not None:
+        lines.append(Text(f"The report: {report}"))
+    lines += caution_lines([*(f"Reduced: {line}" for line in found.reduced), *cautions])
     lines.append(Text(found.verdict.sentence, style="bold"))
+    lines += [Text(line) for line in next_steps(found)]
     return Lines(*lines)
 
 
 def _level_table(found: Comparison) -> Table:
-    table = Table(title="Means over the folds")
+    table = Table(title="Means over the splits")
     table.add_column("level")
     table.add_column("model")
     for metric in METRICS:
@@ -205,10 +226,19 @@ def _level_table(found: Comparison) -> Table:
     return table
 
 
-def _chosen(found: Comparison) -> str:
-    values, counts = np.unique(found.chosen, return_counts=True)
-    parts = [f"{value:g} in {count}" for value, count in zip(values, counts, strict=True)]
-    return (
-        f"Weight of the singletons that validation rows chose: {', '.join(parts)} of the "
-        f"{len(found.chosen)} splits."
-    )
+def _raced(found: Comparison) -> list[str]:
+    """Return which kind of model was better without structure, where both were tried."""
+    if not found.raced:
+        return []
+    losses = ", ".join(f"{name} {loss:.4f}" for name, loss in found.raced.items())
+    return [f"Without structure, validation log loss on the first split: {losses}."]
+
+
+def _references(found: Comparison) -> list[str]:
+    references = found.references
+    if not references.n_splits:
+        return []
+    losses = ", ".join(f"{name} {loss:.4f}" for name, loss in references.log_losses.items())
+    splits = "split" if references.n_splits == 1 else f"{references.n_splits} splits"
+    ours = f"ours without structure {references.ours:.4f}"
+    return [f"For comparison, log loss on the first {splits}: {ours}, scikit-learn's {losses}."]

@@ -7,7 +7,7 @@ import json
 import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, TypeAlias, get_args
 
 import numpy as np
 import polars as pl
@@ -25,6 +25,7 @@ from structent.decisions import HedgedPredictions, answer_report, calibrated_qua
 from structent.errors import LabelError, StructentError
 from structent.estimators import files as model_files
 from structent.estimators.boosting import StructuredBoostingClassifier
+from structent.estimators.linear import StructuredLogisticRegression
 from structent.inputs import FeatureColumn, features_from, files_of, open_table
 from structent.inputs.features import Kind
 from structent.metrics import level_report
@@ -34,6 +35,13 @@ from structent.studies.comparison import scored_structure
 
 _WRITERS = {".parquet": "write_parquet", ".csv": "write_csv"}
 _ATTACHMENT = "table.json"
+_ITERATIONS = 1000  # the most of a linear model: a command has no option to raise them
+
+Fitted: TypeAlias = StructuredBoostingClassifier | StructuredLogisticRegression
+_ESTIMATORS: dict[str, type[Fitted]] = {
+    "StructuredBoostingClassifier": StructuredBoostingClassifier,
+    "StructuredLogisticRegression": StructuredLogisticRegression,
+}
 
 
 def train(  # noqa: PLR0913  a command has many options
@@ -42,6 +50,9 @@ def train(  # noqa: PLR0913  a command has many options
     target: options.Target,
     structure: options.Structure,
     save: Annotated[Path, typer.Option(help="Where to keep the model.")],
+    model: Annotated[
+        str, typer.Option(help="boosting (trees), or linear (logistic regression).")
+    ] = "boosting",
     features: options.Features = None,
     keep: options.Keep = None,
     drop: options.Drop = None,
@@ -64,6 +75,8 @@ def train(  # noqa: PLR0913  a command has many options
 ) -> None:
     """Train a model with the structure on all rows, or on all but those held back."""
     output = Output(as_json=as_json, quiet=quiet)
+    if model not in ("boosting", "linear"):
+        raise StructentError(f"--model must be boosting or linear, got {model!r}")
     check_outputs({"--save": save}, [data, *files_of(structure)])
     columns = Columns(features, keep, drop)
     question = read_question(
@@ -74,15 +87,20 @@ def train(  # noqa: PLR0913  a command has many options
     relation, table = question.specified.structure, question.table
     is_held_back = _held_back(calibrate, relation, table.labels, seed)
     _check_can_train(table.labels[~is_held_back], calibrate)
-    model = StructuredBoostingClassifier(
-        relation, weights=_weights(weights), random_state=seed, n_jobs=jobs,
-        progress=output.messages.is_terminal and not quiet and not as_json,
-        allow_blocks=allow_blocks,
-    ).fit(table.features.filter(~is_held_back), table.labels[~is_held_back])  # fmt: skip
+    fitted: Fitted
+    if model == "linear":
+        fitted = _untrained_linear(relation, _weights(weights))
+    else:
+        shown = output.messages.is_terminal and not quiet and not as_json
+        fitted = StructuredBoostingClassifier(
+            relation, weights=_weights(weights), n_jobs=jobs, progress=shown
+        )
+    fitted.set_params(random_state=seed, allow_blocks=allow_blocks)
+    fitted.fit(table.features.filter(~is_held_back), table.labels[~is_held_back])
     if calibrate is not None:
-        model.calibrate_blocks(table.features.filter(is_held_back), table.labels[is_held_back])
-    save_model(model, save, question, target)
-    sentence, facts = _trained(model, save, is_held_back)
+        fitted.calibrate_blocks(table.features.filter(is_held_back), table.labels[is_held_back])
+    save_model(fitted, save, question, target)
+    sentence, facts = _trained(fitted, save, is_held_back)
     output.result(
         Lines(*caution_lines(question.cautions), Text(sentence)), {**facts, **question.as_data()}
     )
@@ -157,9 +175,7 @@ def evaluate(
     output.result(shown, facts)
 
 
-def save_model(
-    model: StructuredBoostingClassifier, path: Path, question: Question, target: str
-) -> None:
+def save_model(model: Fitted, path: Path, question: Question, target: str) -> None:
     """Write a model file that knows how columns of a table become its features."""
     recipe = {"target": target, "columns": [asdict(column) for column in question.table.columns]}
     model.save(path, attachments={_ATTACHMENT: json.dumps(recipe)})
@@ -197,6 +213,19 @@ def _held_back(
     return is_held_back
 
 
+def _untrained_linear(
+    structure: Structure, weights: str | float | None
+) -> StructuredLogisticRegression:
+    if not isinstance(structure, RandomPartition):
+        raise StructentError(
+            "--model linear needs a structure that is fixed, got one that changes with every "
+            "round; use --model boosting, or give a hierarchy, circular or ordinal structure"
+        )
+    return StructuredLogisticRegression(
+        structure, weights=weights, encode=True, max_iter=_ITERATIONS
+    )
+
+
 def _check_can_train(labels: NDArray[Any], calibrate: float | None) -> None:
     """Refuse rows of which none can be spared to tell when to stop."""
     _, counts = np.unique(labels, return_counts=True)
@@ -223,24 +252,39 @@ def _weights(given: str) -> str | float | None:
 
 
 def _trained(
-    model: StructuredBoostingClassifier, path: Path, is_held_back: NDArray[np.bool_]
+    model: Fitted, path: Path, is_held_back: NDArray[np.bool_]
 ) -> tuple[str, dict[str, Any]]:
     """Return what to say of a model that was trained, in a sentence and for JSON."""
+    if isinstance(model, StructuredLogisticRegression):
+        what, facts = _trained_linear(model)
+        steps, most, name = model.n_iter_, model.max_iter, "iterations"
+    else:
+        what, facts = _trained_boosting(model)
+        steps, most, name = facts["rounds"], model.n_estimators, "rounds"
+    sentence = f"{path}: {what}{_calibrated_on(is_held_back)}"
+    if steps == most:
+        sentence += f"; it was still improving after {steps:,} {name}, the most there are"
+    rest = {"weights": model.weights_.tolist(), "calibration_rows": int(is_held_back.sum())}
+    return sentence, {"model": str(path), **facts, **rest}
+
+
+def _trained_boosting(model: StructuredBoostingClassifier) -> tuple[str, dict[str, Any]]:
     facts: dict[str, Any] = {
-        "model": str(path),
         "rounds": model.best_iteration_ + 1,
         "max_depth": model.max_depth_,
         "validation_log_loss": float(np.asarray(model.validation_log_loss_).min()),
-        "weights": model.weights_.tolist(),
-        "calibration_rows": int(is_held_back.sum()),
     }
-    sentence = (
-        f"{path}: {facts['rounds']} rounds of trees of depth {facts['max_depth']}, validation log "
-        f"loss {facts['validation_log_loss']:.4f}{_calibrated_on(is_held_back)}"
+    what = (
+        f"{facts['rounds']} rounds of trees of depth {facts['max_depth']}, validation log "
+        f"loss {facts['validation_log_loss']:.4f}"
     )
-    if facts["rounds"] == model.n_estimators:
-        sentence += f"; it was still improving after {facts['rounds']:,} rounds, the most there are"
-    return sentence, facts
+    return what, facts
+
+
+def _trained_linear(model: StructuredLogisticRegression) -> tuple[str, dict[str, Any]]:
+    n_classes, n_features = model.coef_.shape
+    what = f"a linear model of {n_features:,} columns and {n_classes:,} classes"
+    return what, {"iterations": model.n_iter_, "columns": n_features}
 
 
 def _calibrated_on(is_held_back: NDArray[np.bool_]) -> str:
@@ -251,11 +295,11 @@ def _calibrated_on(is_held_back: NDArray[np.bool_]) -> str:
     return f"; answers calibrated on {count:,} of {len(is_held_back):,} rows, held back for that"
 
 
-def _load_model(path: Path) -> tuple[StructuredBoostingClassifier, str, list[FeatureColumn]]:
+def _load_model(path: Path) -> tuple[Fitted, str, list[FeatureColumn]]:
     """Return the model of a file, its label column, and the columns that it wants."""
     if not path.is_file():
         raise StructentError(f"the model must be a file that structent saved, got no file {path}")
-    model = StructuredBoostingClassifier.load(path)
+    model = _ESTIMATORS[model_files.estimator_of(path)].load(path)
     text = model_files.attachment(path, _ATTACHMENT)
     if text is None:
         raise StructentError(
@@ -295,9 +339,7 @@ def _no_recipe(path: Path) -> StructentError:
     )
 
 
-def _answers_of(
-    model: StructuredBoostingClassifier, features: pl.DataFrame, confidence: float
-) -> HedgedPredictions:
+def _answers_of(model: Fitted, features: pl.DataFrame, confidence: float) -> HedgedPredictions:
     """Return the answers of a model, or say that it has no blocks to answer with."""
     if not isinstance(model.structure_, RandomPartition):
         raise StructentError(
@@ -308,7 +350,7 @@ def _answers_of(
     return model.predict_blocks(features, confidence=confidence)
 
 
-def _trust_of(model: StructuredBoostingClassifier, confidence: float) -> str:
+def _trust_of(model: Fitted, confidence: float) -> str:
     """Return a sentence on what the answers can be trusted for."""
     scores = model.block_scores_
     if scores is None:

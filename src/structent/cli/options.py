@@ -41,6 +41,19 @@ def whole_number(
     return checked
 
 
+def one_of(*values: str) -> Callable[[typer.CallbackParam, str], str]:
+    """Return what refuses a word that is none of these, by the name of its option."""
+
+    def checked(option: typer.CallbackParam, value: str) -> str:
+        if value not in values:
+            raise StructentError(
+                f"{option.opts[0]} must be {', '.join(values[:-1])} or {values[-1]}, got {value!r}"
+            )
+        return value
+
+    return checked
+
+
 Data: TypeAlias = Annotated[
     Path, typer.Argument(help="A table: CSV, TSV or Parquet; CSV and TSV may be gzipped.")
 ]
@@ -74,7 +87,6 @@ Drop: TypeAlias = Annotated[
 Group: TypeAlias = Annotated[
     str | None, typer.Option(help="A column: rows with the same value belong together.")
 ]
-Folds: TypeAlias = Annotated[int, typer.Option(help="Folds of the cross-validation.")]
 Repeats: TypeAlias = Annotated[
     int,
     typer.Option(help="How often to repeat it, with other folds.", callback=whole_number(1, 1000)),
@@ -101,6 +113,14 @@ AllowBlocks: TypeAlias = Annotated[
         "--allow-blocks",
         help="A label may also name a block, where the class of a row is not known; needs a "
         "structure file that names the blocks.",
+    ),
+]
+ModelKind: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        help="boosting, linear, or auto: the one that is better without structure.",
+        callback=one_of("boosting", "linear", "auto"),
     ),
 ]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")]

@@ -17,6 +17,7 @@ from structent.inputs import files_of
 from structent.structure import RandomPartition
 from structent.studies import PartitionGain, StructureTest, partition_gains, structure_test
 from structent.studies.comparison import ARMS
+from structent.studies.plan import FEWEST_FOLDS
 
 _MOST_LEFT_OUT = 12  # partitions: each costs as much as a scrambled copy
 
@@ -26,6 +27,7 @@ def structure_significance(  # noqa: PLR0913  a command has many options
     *,
     target: options.Target,
     structure: options.Structure,
+    model: options.ModelKind = "auto",
     features: options.Features = None,
     keep: options.Keep = None,
     drop: options.Drop = None,
@@ -36,7 +38,9 @@ def structure_significance(  # noqa: PLR0913  a command has many options
             help="Scrambled copies of the structure.", callback=options.whole_number(1, 100_000)
         ),
     ] = 199,
-    folds: options.Folds = 5,
+    folds: Annotated[
+        int | None, typer.Option(help="Folds of the cross-validation; else those of compare.")
+    ] = None,
     repeats: options.Repeats = 1,
     level: Annotated[float, typer.Option(help="The level of significance asked for.")] = 0.05,
     out: Annotated[
@@ -57,14 +61,15 @@ def structure_significance(  # noqa: PLR0913  a command has many options
     question = read_question(
         data, target, structure, columns, group, target_is_class=target_is_class
     )
-    options.check_folds(folds, at_least=2, table=question.table)
+    if folds is not None:
+        options.check_folds(folds, at_least=FEWEST_FOLDS, table=question.table)
     output.notes(*question.notes, cautions=question.cautions)
     table = question.table
     rows = table.features, table.labels, question.specified.structure
     with output.progress() as on_progress:
         asked: dict[str, Any] = {
             "groups": table.groups, "random_state": seed, "n_jobs": jobs, "progress": on_progress,
-            "n_folds": folds, "n_repeats": repeats, "keep_in": out,
+            "model": model, "n_folds": folds, "n_repeats": repeats, "keep_in": out,
         }  # fmt: skip
         found = structure_test(*rows, n_permutations=permutations, level=level, **asked)
         gains: tuple[PartitionGain, ...] = ()

@@ -14,7 +14,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from structent._checks import checked_fraction
 from structent._threads import checked_n_jobs
@@ -25,12 +25,12 @@ from structent.estimators import files
 from structent.estimators.answers import block_answers, calibration_scores, predicted_level
 from structent.estimators.classes import (
     accuracy,
-    check_two_classes,
+    check_two_codes,
     given_structure,
     label_column,
     labels_to_fit,
 )
-from structent.estimators.columns import CodedTable, Columns, FloatTable, is_table
+from structent.estimators.columns import CodedTable, table_to_fit, validated_table
 from structent.estimators.engines import engine
 from structent.estimators.folds import checked_groups
 from structent.estimators.rows import (
@@ -279,14 +279,14 @@ class StructuredBoostingClassifier(
         random = check_random_state(self.random_state)
         labels = labels_to_fit(y, self.structure, allow_blocks=self.allow_blocks)
         given = given_structure(self.structure, labels, allow_blocks=self.allow_blocks)
-        columns, codes = self._columns_and_codes(X)
-        check_consistent_length(codes, labels)
+        table = table_to_fit(self, X)
+        check_consistent_length(table, labels)
         group_of = checked_groups(groups, len(labels))
         structure = chosen_structure(self, given, X, labels, sample_weight, group_of)
         classes = classes_of_rows(structure, labels, eval_set, allow_blocks=self.allow_blocks)
-        encoder = Encoder.of(columns, classes, settings)
-        rows = encoder.rows(codes, labels, sample_weight, self.class_weight, group_of)
-        check_two_classes(rows.labels)  # a weight of 0 may have taken the others
+        encoder = Encoder.of(table.columns, classes, settings)
+        rows = encoder.rows(table.codes, labels, sample_weight, self.class_weight, group_of)
+        check_two_codes(rows.labels, classes)  # a weight of 0 may have taken the others
         splits, leaves = self._split_structure(given, structure), self._leaf_structure(given)
         bags = [
             self._fitted_bag(rows, eval_set, encoder, splits, leaves, settings, random)
@@ -327,7 +327,7 @@ class StructuredBoostingClassifier(
         proba = self.predict_proba(X)
         return predicted_level(proba, self._fitted.encoder.classes, self.structure_, level)
 
-    def calibrate_blocks(self, X: Any, y: Any) -> Self:
+    def calibrate_blocks(self, X: Any, y: Any, *, proba: Any = None) -> Self:
         """Calibrate the answers of :meth:`predict_blocks` on held-out rows.
 
         Afterwards its sets hold the true class with at least the requested probability, for rows
@@ -339,8 +339,13 @@ class StructuredBoostingClassifier(
         X, y
             Rows that were not used for training or early stopping, and their classes. Some
             hundreds are usual; a confidence of 0.9 needs at least 9 rows, one of 0.99 needs 99.
+        proba
+            For rows that were used for training: their out-of-fold probabilities, (n, classes), in
+            the order of ``classes_``, by models of cross-validation like this one. X is not looked
+            at then and may be None.
         """
-        scores = calibration_scores(y, self.predict_proba(X), self.classes_, self.structure_)
+        given = self.predict_proba(X) if proba is None else proba
+        scores = calibration_scores(y, given, self.classes_, self.structure_)
         return self.adopt(replace(self._fitted, block_scores=scores))
 
     def predict_blocks(self, X: Any, *, confidence: float = 0.9) -> HedgedPredictions:
@@ -427,18 +432,13 @@ class StructuredBoostingClassifier(
     def _settings(self) -> Settings:
         return Settings(**{name: getattr(self, name) for name in Settings.__dataclass_fields__})
 
-    def _columns_and_codes(self, X: Any) -> tuple[Columns, FloatTable]:
-        X = _validated(self, X, reset=True)
-        columns = X.columns_of_rows() if isinstance(X, CodedTable) else Columns.of(X)
-        return columns, columns.codes(X)
-
     def _with_validation(
         self, rows: TrainingRows, encoder: Encoder, eval_set: Any, random: np.random.RandomState
     ) -> tuple[TrainingRows, TrainingRows | None]:
         """Return the rows to train on and those that decide when to stop."""
         if eval_set is not None:
             X, y = checked_eval_set(eval_set, self.n_features_in_)
-            codes = encoder.columns.codes(_validated(self, X, reset=False))
+            codes = encoder.columns.codes(validated_table(self, X, reset=False))
             return rows, encoder.rows(codes, label_column(y, encoder.classes), None, None)
         if self.early_stopping_rounds is None:
             return rows, None
@@ -516,7 +516,7 @@ class StructuredBoostingClassifier(
 
     def _logits(self, X: Any) -> FloatArray:
         fitted = self._fitted_model()
-        return fitted.logits(_validated(self, X, reset=False), checked_n_jobs(self.n_jobs))
+        return fitted.logits(validated_table(self, X, reset=False), checked_n_jobs(self.n_jobs))
 
 
 def _warn_if_cut_short(scores_of_bags: Sequence[Sequence[float]], settings: Settings) -> None:
@@ -534,20 +534,4 @@ def _warn_if_cut_short(scores_of_bags: Sequence[Sequence[float]], settings: Sett
 
 def coded_table(X: Any) -> CodedTable:
     """Return a table or array, checked and coded once, for models of many parts of its rows."""
-    X = _validated(StructuredBoostingClassifier(), X, reset=True)
-    columns = Columns.of(X)
-    return CodedTable(columns, columns.codes(X))
-
-
-def _validated(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Return X if it has the columns of the training rows; arrays as numbers, NaN allowed."""
-    if isinstance(X, CodedTable):
-        if reset:
-            estimator.n_features_in_ = X.shape[1]
-        return X
-    if is_table(X):
-        return validate_data(estimator, X, reset=reset, skip_check_array=True)
-    with np.errstate(over="ignore"):  # numbers that become infinite are refused with the others
-        return validate_data(
-            estimator, X, reset=reset, dtype=np.float32, ensure_all_finite="allow-nan"
-        )
+    return table_to_fit(StructuredBoostingClassifier(), X)

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 
 from structent._typing import IndexArray, Label
 from structent.errors import LabelError, StructureError
@@ -23,6 +22,7 @@ from structent.structure.labels import (
     is_missing,
     label_array,
     plain_values,
+    shown,
     with_columns_joined,
 )
 from structent.structure.samplers import Structure, checked_structure
@@ -276,14 +276,16 @@ def checked_labels(
     if y is None:
         # In scikit-learn's words, which its own checks look for.
         raise LabelError("a classifier requires y to be passed, but the target y is None")
+    if np.ma.is_masked(y):
+        raise LabelError("y must hold a label for every row, got a masked array with masked ones")
     y = with_pairs(y, getattr(structure, "classes", None))
-    labels: NDArray[Any] = mixed_labels(y) if allow_blocks else column_or_1d(y, warn=True)
+    labels: NDArray[Any] = mixed_labels(y) if allow_blocks else _column(y)
     _check_that_none_is_missing(labels)
     if allow_blocks:
         return labels  # what they are worth, their codes say
     _check_that_none_is_a_set(labels)
     if not _are_pairs(labels):
-        check_classification_targets(labels)
+        _check_kind(labels)
     check_two_classes(labels)
     return labels
 
@@ -333,8 +335,18 @@ def check_two_classes(labels: NDArray[Any]) -> None:
     present = label_array(tuple(set(labels))) if _are_pairs(labels) else np.unique(labels)
     if len(present) < 2:
         raise LabelError(
-            f"y must hold two classes or more, got {len(present)} class: {present.tolist()}; "
-            "there is nothing to tell apart"
+            f"y must hold two classes or more, got {len(present)} class: "
+            f"{shown(present.tolist())}; there is nothing to tell apart"
+        )
+
+
+def check_two_codes(codes: IndexArray, classes: Classes) -> None:
+    """Refuse rows of one class, where the weights of the others may be 0."""
+    present = np.unique(codes)
+    if len(present) < 2:
+        raise LabelError(
+            "rows with a weight above 0 must have two classes or more, got only "
+            f"{shown(classes.name(present[0]))}; there is nothing to tell apart"
         )
 
 
@@ -371,6 +383,46 @@ def _check_that_none_is_a_set(labels: NDArray[Any]) -> None:
                 f"y must hold classes, got the set {set(labels[row])} in row {row}; a model with "
                 "allow_blocks=True takes sets of classes"
             )
+
+
+def _column(y: Any) -> NDArray[Any]:
+    """Return labels as an array, (n,)."""
+    if hasattr(y, "to_numpy"):
+        y = y.to_numpy()  # scikit-learn would make floats of the nullable integers of pandas
+    try:
+        column: NDArray[Any] = column_or_1d(y, warn=True)
+    except ValueError as error:  # which may show all labels
+        raise LabelError(str(error).splitlines()[0]) from None
+    return column
+
+
+def _check_kind(labels: NDArray[Any]) -> None:
+    """Refuse labels that are no classes, or that a file could not hold.
+
+    Messages begin with scikit-learn's words, which its own checks look for.
+    """
+    kind, wanted = labels.dtype.kind, "y must hold text, whole numbers or bools"
+    if kind == "f":
+        is_amount = labels != np.floor(labels)
+        if is_amount.any():
+            raise LabelError(
+                f"Unknown label type: {wanted}, got {labels[is_amount.argmax()]:g} in "
+                f"row {is_amount.argmax()}; put amounts into bins"
+            )
+    elif kind == "O":
+        text = next((label for label in labels if isinstance(label, str)), None)
+        other = next((label for label in labels if not isinstance(label, str)), None)
+        if other is not None:
+            beside = "" if text is None else f" beside the text {shown(text)}"
+            raise LabelError(
+                f"Unknown label type: {wanted}, all of one kind, got {shown(other)} of type "
+                f"{type(other).__name__}{beside}; make all labels text, or whole numbers"
+            )
+    elif kind not in "biuU":
+        raise LabelError(
+            f"{wanted}, got labels of type {labels.dtype}; write them as text, e.g. "
+            "with y.astype(str)"
+        )
 
 
 def _are_pairs(labels: NDArray[Any]) -> bool:

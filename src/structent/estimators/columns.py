@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
 
 from structent._typing import IndexArray
 from structent.errors import StructentError
@@ -18,11 +20,27 @@ FloatTable: TypeAlias = NDArray[np.float32]
 
 _CATEGORICAL = ("categor", "enum", "str", "object")  # how pandas and polars call their types
 _DATES = ("date", "time", "duration", "period")
+_NO_FEATURES = ("list", "array", "struct", "binary", "complex")
 
 
 def is_table(X: Any) -> bool:
     """Whether X is a pandas or polars table: its columns have names and types of their own."""
     return hasattr(X, "columns") and hasattr(X, "dtypes")
+
+
+def validated(estimator: Any, X: Any, *, reset: bool, **options: Any) -> Any:
+    """Return X as scikit-learn's ``validate_data`` does, with errors of one sentence each."""
+    if np.ma.is_masked(X):
+        raise StructentError(
+            "X must hold a number in every place, got a masked array with masked ones; "
+            "X.filled(np.nan) makes missing values of them"
+        )
+    if is_table(X):
+        _check_names(X)
+    try:
+        return validate_data(estimator, X, reset=reset, **options)
+    except (TypeError, ValueError) as error:
+        raise _in_a_sentence(error, X) from None
 
 
 def rows_at(X: Any, places: IndexArray) -> Any:
@@ -64,8 +82,7 @@ class Columns:
         """Return the columns of a pandas or polars table, or of an array of numbers."""
         if not is_table(X):
             return cls((None,) * np.shape(X)[1])
-        if not len(X.columns):
-            raise StructentError("a table must have at least one column, got none")
+        _check_names(X)
         return cls(tuple(_categories(X[name], name) for name in X.columns))
 
     def codes(self, X: Any) -> FloatTable:
@@ -74,7 +91,7 @@ class Columns:
             return _recoded(X, self)
         if is_table(X):
             columns = [
-                _numbers(X[name]) if categories is None else _codes(X[name], categories)
+                _numbers(X[name], name) if categories is None else _codes(X[name], categories)
                 for name, categories in zip(X.columns, self.categories, strict=True)
             ]
             X = np.column_stack(columns)
@@ -150,6 +167,25 @@ class CodedTable:
         return Columns(tuple(found))
 
 
+def validated_table(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Return X if it has the columns of the training rows; arrays as numbers, NaN allowed."""
+    if isinstance(X, CodedTable):
+        if reset:
+            estimator.n_features_in_ = X.shape[1]
+        return X
+    if is_table(X):
+        return validated(estimator, X, reset=reset, skip_check_array=True)
+    with np.errstate(over="ignore"):  # numbers that become infinite are refused with the others
+        return validated(estimator, X, reset=reset, dtype=np.float32, ensure_all_finite="allow-nan")
+
+
+def table_to_fit(estimator: Any, X: Any) -> CodedTable:
+    """Return the training rows of an estimator, with the categories that these rows have."""
+    X = validated_table(estimator, X, reset=True)
+    columns = X.columns_of_rows() if isinstance(X, CodedTable) else Columns.of(X)
+    return CodedTable(columns, columns.codes(X))
+
+
 def _recoded(table: CodedTable, columns: Columns) -> FloatTable:
     """Return the codes that categories have in other columns, NaN for those that they lack."""
     if table.columns == columns:
@@ -173,9 +209,14 @@ def _categories(column: Any, name: Any) -> tuple[Any, ...] | None:
             f"columns must hold numbers or categories, got dates in {name!r}; turn them into "
             "numbers that can matter, e.g. the day of the year"
         )
+    if kind.startswith(_NO_FEATURES):
+        raise _no_feature(column.dtype, name)
     if not kind.startswith(_CATEGORICAL):
         return None
-    present = {value: None for value in column if not is_missing(value)}
+    try:
+        present = {value: None for value in column if not is_missing(value)}
+    except TypeError:  # lists and dicts have no hash
+        raise _no_feature("lists or the like", name) from None
     if kind == "object" and not any(isinstance(value, str) for value in present):
         return None  # numbers that pandas holds as objects
     if {type(value) for value in present} <= {str, int, float, bool}:
@@ -193,10 +234,52 @@ def _codes(column: Any, categories: tuple[Any, ...]) -> FloatTable:
     return np.fromiter(values, dtype=np.float32, count=len(column))
 
 
-def _numbers(column: Any) -> FloatTable:
+def _numbers(column: Any, name: Any) -> FloatTable:
     if hasattr(column, "cast"):  # polars: a null becomes NaN
         numbers = column.cast(float).to_numpy()
     else:
-        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        try:
+            numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        except (TypeError, ValueError):
+            strange = next(value for value in column if not isinstance(value, Real))
+            raise _no_feature(repr(strange), name) from None
     with np.errstate(over="ignore"):  # numbers that become infinite are refused with the others
         return np.asarray(numbers, dtype=np.float32)
+
+
+def _check_names(X: Any) -> None:
+    names = list(X.columns)
+    if not names:
+        raise StructentError("a table must have at least one column, got none")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise StructentError(
+            f"the columns of a table must have different names, got {twice!r} twice"
+        )
+
+
+def _no_feature(what: Any, name: Any) -> StructentError:
+    return StructentError(f"columns must hold numbers or categories, got {what} in {name!r}")
+
+
+def _in_a_sentence(error: Exception, X: Any) -> Exception:
+    """Return the error for a table that scikit-learn refuses, without the table in its text."""
+    first, *others = str(error).splitlines() or [""]
+    if first.startswith("The feature names"):
+        return error  # with a list of names, for which scikit-learn's own tools look
+    if first.startswith("Input X contains NaN"):
+        return StructentError(
+            "Input X contains NaN; fill in what is missing, or use StructuredBoostingClassifier, "
+            "which takes missing values"
+        )
+    for name in X.columns if is_table(X) else ():
+        if _categories(X[name], name):
+            return StructentError(
+                f"columns must hold numbers here, got text or categories in {name!r}; encode them, "
+                "e.g. by scikit-learn's OneHotEncoder, or use StructuredBoostingClassifier"
+            )
+    advice = next((f". {line}" for line in others if line.startswith("Reshape")), "")
+    # Of scikit-learn, whose messages begin like a sentence, or of NumPy.
+    is_whole = first[:1].isupper() and not first.startswith(("The DType", "Cannot cast"))
+    text = (first if is_whole else f"X must hold numbers: {first}").rstrip(":.") + advice
+    return TypeError(text) if isinstance(error, TypeError) else StructentError(text)

@@ -27,6 +27,7 @@ from structent._typing import FloatArray
 from structent.errors import MissingDependencyError, StructentError
 from structent.estimators.classes import Classes
 from structent.estimators.columns import Columns
+from structent.estimators.design import Design
 from structent.estimators.engines import engine
 from structent.estimators.prior import Prior, given_prior
 from structent.estimators.training import CHOICES, Chosen, Encoder, FittedBoosting, Settings
@@ -65,6 +66,8 @@ class FittedLinear(NamedTuple):
         The prior of the coefficients.
     block_scores
         The sorted scores of held-out rows, by which answers are calibrated; None without such rows.
+    design
+        How the columns of a table become features; None where they are the features.
     """
 
     classes: Classes
@@ -73,6 +76,13 @@ class FittedLinear(NamedTuple):
     n_iter: int
     prior: Prior
     block_scores: FloatArray | None = None
+    design: Design | None = None
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns X has."""
+        n_features: int = self.coef.shape[1]
+        return n_features if self.design is None else len(self.design.columns.categories)
 
 
 class Saved(NamedTuple):
@@ -152,6 +162,7 @@ def save_linear(
         **_shared_content(_LINEAR, saved, fitted.classes, fitted.block_scores),
         "n_iter": fitted.n_iter,
         "coefficients": {"dtype": table.dtype.str, "shape": table.shape},
+        "design": None if fitted.design is None else _design_content(fitted.design),
     }
     structure = None if saved.parameters["structure"] is None else fitted.classes.structure
     _write(path, _LINEAR, content, structure, table.tobytes(), attachments)
@@ -160,6 +171,12 @@ def save_linear(
 def load_linear(path: str | os.PathLike[str]) -> tuple[FittedLinear, Saved]:
     """Return the linear model of a model file, and what else its estimator has."""
     return _read(Path(path), _LINEAR)
+
+
+def estimator_of(path: str | os.PathLike[str]) -> str:
+    """Return the name of the class that loads a model file."""
+    metadata = _metadata(_members(Path(path)), Path(path))
+    return _KINDS[metadata["format"]].estimator
 
 
 def attachment(path: str | os.PathLike[str], name: str) -> str | None:
@@ -245,6 +262,15 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"a model file cannot hold {value!r}")
+
+
+def _design_content(design: Design) -> dict[str, Any]:
+    return {
+        "categories": design.columns.categories,
+        "centre": design.centre,
+        "scale": design.scale,
+        "has_missing": design.has_missing,
+    }
 
 
 # Reading
@@ -370,7 +396,8 @@ def _content(
         n_columns = len(fitted.encoder.columns.categories)
     else:
         fitted = _fitted_linear(metadata, parameters, classes, learned)
-        n_columns = fitted.coef.shape[1]
+        n_columns = fitted.n_columns
+        parameters["encode"] = fitted.design is not None
     names = _feature_names(metadata, n_columns)
     return fitted, Saved({"structure": structure, **parameters}, names)
 
@@ -389,9 +416,7 @@ def _fitted_boosting(
     metadata: dict[str, Any], parameters: dict[str, Any], classes: Classes, booster: bytes
 ) -> FittedBoosting:
     settings = Settings(**{name: parameters[name] for name in Settings.__dataclass_fields__})
-    columns = Columns(tuple(map(_categories, _array(metadata, "categories"))))
-    if not columns.categories:
-        raise ValueError("no column")
+    columns = _columns(metadata)
     is_one_hot = metadata["is_one_hot"]
     if not isinstance(is_one_hot, bool):
         raise TypeError("is_one_hot is not true or false")
@@ -403,6 +428,13 @@ def _fitted_boosting(
     model = engine(settings.engine).from_bytes(booster, start, encoder.n_categories)
     scores = tuple(map(float, _array(metadata, "scores")))
     return FittedBoosting(encoder, model, scores, _chosen(metadata), _block_scores(metadata))
+
+
+def _columns(content: dict[str, Any]) -> Columns:
+    columns = Columns(tuple(map(_categories, _array(content, "categories"))))
+    if not columns.categories:
+        raise ValueError("no column")
+    return columns
 
 
 def _categories(column: Any) -> tuple[Any, ...] | None:
@@ -442,7 +474,20 @@ def _fitted_linear(
     )
     prior = given_prior(classes.structure, parameters["prior"], float(parameters["C"]))
     n_iter, block_scores = int(metadata["n_iter"]), _block_scores(metadata)
-    return FittedLinear(classes, coef, intercept, n_iter, prior, block_scores)
+    design = _design(metadata["design"])
+    if design is not None and design.n_features != coef.shape[1]:
+        raise ValueError(f"{coef.shape[1]} coefficients for {design.n_features} columns")
+    return FittedLinear(classes, coef, intercept, n_iter, prior, block_scores, design)
+
+
+def _design(content: Any) -> Design | None:
+    if content is None:
+        return None
+    centre, scale = (tuple(map(float, _array(content, name))) for name in ("centre", "scale"))
+    has_missing = tuple(_array(content, "has_missing"))
+    if not all(isinstance(each, bool) for each in has_missing):
+        raise TypeError("has_missing is not true or false")
+    return Design(_columns(content), centre, scale, has_missing)
 
 
 def _classes(structure: Structure | None, metadata: dict[str, Any]) -> Classes:

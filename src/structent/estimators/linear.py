@@ -10,10 +10,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from structent._checks import checked_integer
 from structent._typing import FloatArray
@@ -23,17 +24,17 @@ from structent.estimators import files
 from structent.estimators.answers import block_answers, calibration_scores, predicted_level
 from structent.estimators.classes import (
     Classes,
-    CodedLabels,
     Labels,
     accuracy,
     given_structure,
     labels_to_fit,
-    mixed_labels,
-    with_pairs,
 )
+from structent.estimators.columns import table_to_fit, validated, validated_table
+from structent.estimators.design import Design
 from structent.estimators.folds import checked_groups
 from structent.estimators.linear_objective import LinearObjective, gaussian_prior
 from structent.estimators.prior import LinearProblem, Prior, chosen_prior, fitted, fixed_for_loss
+from structent.estimators.rows import checked_sample_weight
 from structent.estimators.weights import chosen_structure, reweighted, weights_of
 from structent.structure.samplers import Structure
 
@@ -51,8 +52,8 @@ class StructuredLogisticRegression(
     where *loss* is the structured cross-entropy, :math:`s_i` the weight of row i and K the
     similarity of the classes (:meth:`RandomPartition.similarity
     <structent.structure.RandomPartition.similarity>`). It is meant as the last layer on frozen
-    embeddings. Without a structure it is scikit-learn's ``LogisticRegression``, with the same
-    meaning of ``C``, ``tol`` and ``max_iter``.
+    embeddings, or with ``encode=True`` for any table. Without a structure it is scikit-learn's
+    ``LogisticRegression``, with the same meaning of ``C``, ``tol`` and ``max_iter``.
 
     The structure can act in two places, each with its own weight of the singletons, where 1 means
     "not here": in the loss (``weights``), and in the prior on the coefficients (``prior``).
@@ -109,6 +110,14 @@ class StructuredLogisticRegression(
         Whether a label may also be the name of a block ("tree", or "kind:tree" where levels share
         names) or a set of classes, for rows whose class is not known exactly. In ``class_weight``
         such a row counts with the mean over its classes.
+    encode
+        Whether X is a table as it is, with text, missing values and any scales: a pandas or polars
+        table, or an array that may hold NaN. Numbers are standardised over the training rows, each
+        counted by its ``sample_weight``; a missing number counts as the mean, and a column that
+        lacked some in training gets one more column, which is 1 where the number is missing.
+        Categories become columns of 0 and 1, all 0 for one that is missing or was never seen. The
+        penalty is on the coefficients of these columns. As in ``StructuredBoostingClassifier``,
+        numbers are held in float32. False takes X as the features: numbers, none missing.
 
     Attributes
     ----------
@@ -116,7 +125,12 @@ class StructuredLogisticRegression(
         The classes, sorted: those of the structure, or of ``y`` if there is none. A class without
         rows has a column too, and a probability near 0.
     coef_, intercept_
-        The coefficients, (classes, features), and the intercepts, (classes,), in that order.
+        The coefficients, (classes, features), and the intercepts, (classes,), in that order. With
+        ``encode=True`` features are the columns that the table was turned into.
+    coef_names_
+        What the columns of ``coef_`` stand for: the names of the columns of X, ``x0``, ``x1``, ...
+        where they have none; with ``encode=True`` such as ``"size"``, ``"size missing"`` and
+        ``"colour=red"``.
     weights_
         The weight of each partition that was used in the loss.
     structure_
@@ -157,6 +171,7 @@ class StructuredLogisticRegression(
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         allow_blocks: bool = False,
+        encode: bool = False,
     ) -> None:
         self.structure = structure
         self.weights = weights
@@ -168,6 +183,7 @@ class StructuredLogisticRegression(
         self.warm_start = warm_start
         self.random_state = random_state
         self.allow_blocks = allow_blocks
+        self.encode = encode
 
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, groups: Any = None
@@ -185,7 +201,7 @@ class StructuredLogisticRegression(
             ``weights="auto"`` and ``prior="auto"``.
         """
         self._check_parameters()
-        features, labels = self._features_and_labels(X, y)
+        features, labels, design = self._features_labels_and_design(X, y, sample_weight)
         group_of = checked_groups(groups, len(labels))
         given = given_structure(self.structure, labels, allow_blocks=self.allow_blocks)
         rows = (features, labels, sample_weight)
@@ -193,13 +209,14 @@ class StructuredLogisticRegression(
             # The prior is chosen first, under the plain loss, then the loss beside it.
             plain = reweighted(fixed_for_loss(given), 1.0, "weights")
             prior = chosen_prior(self, given, LinearProblem.of(self, plain, *rows), group_of)
-            model = clone(self).set_params(prior=prior.parameter, C=prior.c)
+            # Folds share the encoding of all rows, which knows no labels.
+            model = clone(self).set_params(prior=prior.parameter, C=prior.c, encode=False)
             structure = chosen_structure(model, given, *rows, group_of)
             problem = LinearProblem.of(self, structure, *rows)
         else:
             problem = LinearProblem.of(self, chosen_structure(self, given, *rows), *rows)
             prior = chosen_prior(self, given, problem, group_of)
-        return self._keep(self._fitted(problem, prior))
+        return self._keep(self._fitted(problem, prior, design))
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return the logits, (n, classes), but of two classes the log odds of the second, (n,)."""
@@ -213,6 +230,14 @@ class StructuredLogisticRegression(
         return predicted
 
     score = accuracy
+
+    @property
+    def coef_names_(self) -> list[str]:
+        """The name of each column of ``coef_``."""
+        check_is_fitted(self)
+        unnamed = [f"x{place}" for place in range(self.n_features_in_)]
+        names = list(getattr(self, "feature_names_in_", unnamed))
+        return names if self._design is None else self._design.names(names)
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return the probabilities of the classes, (n, classes)."""
@@ -230,13 +255,14 @@ class StructuredLogisticRegression(
         proba = self.predict_proba(X)
         return predicted_level(proba, self._classes, self.structure_, level)
 
-    def calibrate_blocks(self, X: Any, y: Any) -> Self:
+    def calibrate_blocks(self, X: Any, y: Any, *, proba: Any = None) -> Self:
         """Calibrate the answers of :meth:`predict_blocks` on held-out rows.
 
         As :meth:`StructuredBoostingClassifier.calibrate_blocks
         <structent.estimators.StructuredBoostingClassifier.calibrate_blocks>`.
         """
-        scores = calibration_scores(y, self.predict_proba(X), self.classes_, self.structure_)
+        given = self.predict_proba(X) if proba is None else proba
+        scores = calibration_scores(y, given, self.classes_, self.structure_)
         self.block_scores_: FloatArray | None = scores
         return self
 
@@ -258,11 +284,7 @@ class StructuredLogisticRegression(
         As :meth:`StructuredBoostingClassifier.save
         <structent.estimators.StructuredBoostingClassifier.save>`.
         """
-        check_is_fitted(self)
-        fitted = files.FittedLinear(
-            self._classes, self.coef_, self.intercept_, self.n_iter_, self._prior,
-            self.block_scores_,
-        )  # fmt: skip
+        fitted = self._as_fitted()
         names = getattr(self, "feature_names_in_", None)
         # Of weights and prior, those that were used: what is loaded fits the same again.
         used = {"prior": self._prior.parameter, "C": self._prior.c}
@@ -272,57 +294,90 @@ class StructuredLogisticRegression(
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
         """Write the model as an ONNX file, all or not at all.
 
-        The file has the input ``X``, float32, (n, features), and the outputs ``label``, (n,), and
-        ``probabilities``, (n, classes), in the order of ``classes_``. Needs ``structent[onnx]``.
+        The file has the input ``X``, float32, (n, columns), and the outputs ``label``, (n,), and
+        ``probabilities``, (n, classes), in the order of ``classes_``. With ``encode=True`` NaN is a
+        missing number, and a table with categories has one input per column, as in
+        :meth:`StructuredBoostingClassifier.to_onnx
+        <structent.estimators.StructuredBoostingClassifier.to_onnx>`. Needs ``structent[onnx]``.
         """
         from structent.estimators import onnx  # noqa: PLC0415  few need it
 
-        check_is_fitted(self)
-        onnx.save_linear(path, self.coef_, self.intercept_, self.classes_)
+        names = getattr(self, "feature_names_in_", None)
+        onnx.save_linear(path, self._as_fitted(), names)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Return the model of a file that :meth:`save` wrote. No code of the file is run."""
         fitted, saved = files.load_linear(path)
         model = cls(**saved.parameters)
-        model.n_features_in_ = fitted.coef.shape[1]
+        model.n_features_in_ = fitted.n_columns
         if saved.feature_names is not None:
             model.feature_names_in_ = saved.feature_names
         return model._keep(fitted)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = not self.encode
+        tags.input_tags.allow_nan = bool(self.encode)
         return tags
 
+    def _features_labels_and_design(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None
+    ) -> tuple[Any, Labels, Design | None]:
+        """Return what the model is fitted to, and how X became its features."""
+        if not self.encode:
+            return *self._features_and_labels(X, y), None
+        labels = labels_to_fit(y, self.structure, allow_blocks=self.allow_blocks)
+        table = table_to_fit(self, X)
+        check_consistent_length(table, labels)
+        design = Design.of(table, checked_sample_weight(sample_weight, len(labels)))
+        return design.matrix(design.columns.codes(table)), labels, design
+
     def _features_and_labels(self, X: Any, y: Any) -> tuple[Any, Labels]:
-        if isinstance(y, CodedLabels):
-            features = validate_data(self, X, ensure_min_samples=2, **_FEATURES)
-            check_consistent_length(features, y)
-            return features, labels_to_fit(y, None, allow_blocks=self.allow_blocks)
-        if y is not None:
-            y = with_pairs(y, getattr(self.structure, "classes", None))
-        if self.allow_blocks and y is not None:
-            y = mixed_labels(y)  # before NumPy makes one type of all labels
-        features, labels = validate_data(self, X, y, ensure_min_samples=2, **_FEATURES)
-        return features, labels_to_fit(labels, None, allow_blocks=self.allow_blocks)
+        labels = labels_to_fit(y, self.structure, allow_blocks=self.allow_blocks)
+        features = self._features(X, reset=True)
+        check_consistent_length(features, labels)
+        return features, labels
+
+    def _features(self, X: Any, *, reset: bool) -> Any:
+        least = 2 if reset else 1
+        features = validated(self, X, reset=reset, ensure_min_samples=least, **_FEATURES)
+        checked: Any = features
+        entries = checked.data if issparse(features) else checked
+        largest = max(entries.max(initial=0), -entries.min(initial=0))
+        most = float(np.sqrt(np.finfo(features.dtype).max)) / 4
+        if largest > most:
+            raise StructentError(
+                f"features must be at most {most:.0e} in {features.dtype}, so that sums of their "
+                f"products are finite, got {largest:g}; scale them"
+            )
+        return features
 
     def _check_parameters(self) -> None:
         for name, value in (("C", self.C), ("tol", self.tol)):
             if isinstance(value, bool) or not isinstance(value, Real) or not value > 0:
                 raise StructentError(f"{name} must be a number above 0, got {value!r}")
         checked_integer(self.max_iter, "max_iter", at_least=1, at_most=2**31 - 1)
+        if not isinstance(self.encode, bool | np.bool_):
+            raise StructentError(f"encode must be True or False, got {self.encode!r}")
 
-    def _fitted(self, problem: LinearProblem, prior: Prior) -> files.FittedLinear:
+    def _fitted(
+        self, problem: LinearProblem, prior: Prior, design: Design | None
+    ) -> files.FittedLinear:
         of_classes = None
         if prior.structure is not None and not prior.is_plain:
             of_classes = gaussian_prior(prior.structure)
         classes, objective = problem.classes, problem.objective(prior.c, of_classes)
-        found = fitted(self, objective, self._start(objective, classes))
+        found = fitted(self, objective, self._start(objective, classes, design))
         if found.failure is not None:
+            advice = (
+                "raise max_iter or tol"
+                if self.encode
+                else ("scale the features (encode=True does), or raise max_iter or tol")
+            )
             warnings.warn(
                 f"L-BFGS did not converge to tol={self.tol:g} in {found.n_iter} iterations "
-                f"({found.failure}); scale the features, or raise max_iter or tol",
+                f"({found.failure}); {advice}",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -330,15 +385,16 @@ class StructuredLogisticRegression(
             part[classes.columns].astype(problem.features.dtype)
             for part in objective.split(found.parameters)
         )
-        return files.FittedLinear(classes, coef, intercept, found.n_iter, prior)
+        return files.FittedLinear(classes, coef, intercept, found.n_iter, prior, design=design)
 
     def _start(
-        self, objective: LinearObjective, classes: Classes
+        self, objective: LinearObjective, classes: Classes, design: Design | None
     ) -> tuple[FloatArray, FloatArray] | None:
         if not self.warm_start or not hasattr(self, "coef_"):
             return None
-        same_classes = np.array_equal(self.classes_, classes.values)
-        if not same_classes or self.coef_.shape != objective.shape:
+        is_alike = np.array_equal(self.classes_, classes.values)
+        is_alike &= _layout(self._design) == _layout(design)
+        if not is_alike or self.coef_.shape != objective.shape:
             raise StructentError(
                 f"warm_start needs the classes of the last fit and its {self.coef_.shape[1]} "
                 "features, got others; set warm_start=False to start from zero"
@@ -355,10 +411,27 @@ class StructuredLogisticRegression(
         self._prior = fitted.prior
         self.coef_, self.intercept_, self.n_iter_ = fitted.coef, fitted.intercept, fitted.n_iter
         self.block_scores_ = fitted.block_scores
+        self._design = fitted.design
         return self
+
+    def _as_fitted(self) -> files.FittedLinear:
+        check_is_fitted(self)
+        return files.FittedLinear(
+            self._classes, self.coef_, self.intercept_, self.n_iter_, self._prior,
+            self.block_scores_, self._design,
+        )  # fmt: skip
 
     def _logits(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
-        features = validate_data(self, X, reset=False, **_FEATURES)
+        design: Design | None = self._design
+        if design is None:
+            features = self._features(X, reset=False)
+        else:
+            features = design.matrix(design.columns.codes(validated_table(self, X, reset=False)))
         logits: NDArray[Any] = features @ self.coef_.T + self.intercept_
         return logits
+
+
+def _layout(design: Design | None) -> tuple[Any, ...] | None:
+    """Return what decides which columns a design matrix has."""
+    return None if design is None else (design.columns, design.has_missing)

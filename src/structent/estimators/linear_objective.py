@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_array, eye_array, hstack, issparse
+from threadpoolctl import ThreadpoolController
 
+from structent._threads import available_threads, in_parts
 from structent._typing import FloatArray, IndexArray
 from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.fused import loss_and_gradient
@@ -19,6 +23,9 @@ from structent.structure.similarity import SimilarityFactor, similarity_of
 
 # Up to so many classes the eigenvectors of K take less time than one of many iterations.
 _MOST_EIGENVECTORS = 1000
+_MOST_LOGITS = 2**17  # at a time, so that the processor's cache holds them
+_MOST_PARTS = 8  # of the rows; each has a gradient of its own
+_LONG = 10_000  # parameters from which on BLAS adds up vectors in threads
 
 
 class Coordinates(NamedTuple):
@@ -153,6 +160,8 @@ class LinearObjective:
         self._is_sparse = bool(issparse(X))
         self.shares = row_weights / row_weights.sum()
         self.shape = (layout.n_classes, X.shape[1])
+        # Beside a strong penalty L-BFGS would not move the intercepts, which have none.
+        self._size = 1.0 / max(1.0, float(np.sqrt(penalty)))
         self._coordinates = None
         self._penalties: float | FloatArray = penalty
         self._rows = layout.n_classes  # of the parameters of A
@@ -161,28 +170,68 @@ class LinearObjective:
             self._penalties = penalty * self._coordinates.penalties[:, None]
             self._rows = len(self._coordinates.penalties)
         self.n_parameters = self._rows * X.shape[1] + layout.n_classes
-        # Two arrays, not one: where a block underflows the kernel returns to its logits.
-        self._logits = np.empty((X.shape[0], layout.n_classes), dtype=X.dtype)
-        self._gradient = np.empty_like(self._logits)
+        n_parts = min(_MOST_PARTS, max(1, X.shape[0] * layout.n_classes // _MOST_LOGITS))
+        self._bounds = [X.shape[0] * part // n_parts for part in range(n_parts + 1)]
         self._column_of_shares = self.shares.astype(X.dtype)[:, None]
+        self.n_threads = min(n_parts, available_threads())
 
     def __call__(self, parameters: FloatArray) -> tuple[float, FloatArray]:
         """Return the value at these parameters, and the gradient, flat like them."""
-        of_coef, _ = self._views(parameters)
-        coef, intercept = self.split(parameters)
-        _write_product(self.X, coef.astype(self.X.dtype, copy=False).T, self._logits)
-        self._logits += intercept.astype(self.X.dtype, copy=False)
+        of_parameters = self._views(parameters)[0] * self._size
+        slope = self._penalties * of_parameters
+        coef, intercept = (part.astype(self.X.dtype, copy=False) for part in self.split(parameters))
+        n_parts = len(self._bounds) - 1
+        # Parts are added up in their order, however many threads there are.
+        values, of_coefs = np.zeros(n_parts), np.zeros((n_parts, *self.shape))
+        of_intercepts = np.zeros((n_parts, self.shape[0]))
+        sums = (values, of_coefs, of_intercepts)
+        in_parts(self._add_parts, n_parts, self.n_threads, coef, intercept, *sums)
+        gradient = np.empty(self.n_parameters)
+        of_slope, of_intercept = self._views(gradient)
+        of_coef, coordinates = of_coefs.sum(axis=0), self._coordinates
+        of_slope[:] = of_coef if coordinates is None else coordinates.matrix.T @ of_coef
+        of_slope += slope
+        of_slope *= self._size
+        of_intercepts.sum(axis=0, out=of_intercept)
+        return float(values.sum() + 0.5 * np.vdot(of_parameters, slope)), gradient
+
+    def _add_parts(
+        self, first: int, last: int, coef: NDArray[Any], intercept: NDArray[Any],
+        values: FloatArray, of_coefs: FloatArray, of_intercepts: FloatArray,
+    ) -> None:  # fmt: skip
+        """Add up the losses of some parts of the rows, and their gradient, a few rows at a time."""
+        n_rows = min(len(self.labels), max(1, _MOST_LOGITS // self.shape[0]))
+        # Two arrays, not one: where a block underflows the kernel returns to its logits.
+        logits, gradient = np.empty((2, n_rows, self.shape[0]), dtype=self.X.dtype)
+        for part in range(first, last):
+            end = self._bounds[part + 1]
+            for at in range(self._bounds[part], end, n_rows):
+                rows = slice(at, min(at + n_rows, end))
+                size = rows.stop - at
+                losses = self._losses(rows, coef, intercept, logits[:size], gradient[:size])
+                values[part] += self.shares[rows] @ losses
+                features = self.X[rows]
+                of_rows = features.T @ gradient[:size] if self._is_sparse else None
+                of_coefs[part] += gradient[:size].T @ features if of_rows is None else of_rows.T
+                of_intercepts[part] += gradient[:size].sum(axis=0, dtype=np.float64)
+
+    def _losses(
+        self, rows: slice, coef: NDArray[Any], intercept: NDArray[Any], logits: NDArray[Any],
+        gradient: NDArray[Any],
+    ) -> NDArray[Any]:  # fmt: skip
+        """Return the losses of rows, and write the gradient by their logits, times their shares."""
+        _write_product(self.X[rows], coef.T, logits)
+        logits += intercept
         losses = loss_and_gradient(
-            self._logits, self.labels, self.layout, gradient=self._gradient, coarse=self.coarse
+            logits, self.labels[rows], self.layout, gradient=gradient, coarse=self.coarse
         )
-        self._gradient *= self._column_of_shares
-        slope = self._penalties * of_coef
-        value = self.shares @ losses.rows + 0.5 * np.vdot(of_coef, slope)
-        return float(value), self._gradient_of_parameters(slope)
+        gradient *= self._column_of_shares[rows]
+        return losses.rows
 
     def split(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the coefficients, (classes, features), and the intercepts, (classes,)."""
         of_coef, intercept = self._views(parameters)
+        of_coef = of_coef * self._size
         if self._coordinates is None:
             return of_coef, intercept
         return self._coordinates.matrix @ of_coef, intercept
@@ -190,26 +239,12 @@ class LinearObjective:
     def joined(self, coef: FloatArray, intercept: FloatArray) -> FloatArray:
         """Return the parameters of coefficients and intercepts."""
         of_coef = coef if self._coordinates is None else self._coordinates.inverse(coef)
-        return np.concatenate([of_coef.ravel(), intercept], dtype=np.float64)
+        return np.concatenate([(of_coef / self._size).ravel(), intercept], dtype=np.float64)
 
     def _views(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
         n_features = self.shape[1]
         of_coef = parameters[: self._rows * n_features].reshape(self._rows, n_features)
         return of_coef, parameters[self._rows * n_features :]
-
-    def _gradient_of_parameters(self, slope_of_penalty: FloatArray) -> FloatArray:
-        gradient = np.empty(self.n_parameters)
-        of_parameters, of_intercept = self._views(gradient)
-        of_coef = of_parameters if self._coordinates is None else np.empty(self.shape)
-        if self._is_sparse:
-            of_coef[:] = (self.X.T @ self._gradient).T
-        else:
-            _write_product(self._gradient.T, self.X, of_coef)
-        if self._coordinates is not None:
-            of_parameters[:] = self._coordinates.matrix.T @ of_coef
-        of_parameters += slope_of_penalty
-        self._gradient.sum(axis=0, out=of_intercept, dtype=np.float64)
-        return gradient
 
 
 class Minimum(NamedTuple):
@@ -233,21 +268,30 @@ def minimum_of(
     It converged if no entry of the gradient exceeds ``tol``. With ``aim`` it goes on until none
     exceeds that, as far as ``max_iter`` allows.
     """
-    result = minimize(
-        objective,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        options={
-            "maxiter": max_iter,
-            "maxls": 50,
-            "gtol": tol if aim is None else aim,
-            "ftol": 64 * float(np.finfo(np.float64).eps),
-        },
-    )
+    # Threads of BLAS wait for each other in a loop. On a busy machine every short sum of L-BFGS and
+    # every product then takes many times as long as in one thread; the rows have threads of ours.
+    is_large = objective.n_threads > 1 or objective.n_parameters > _LONG
+    with _blas().limit(limits=1) if is_large else nullcontext():
+        result = minimize(
+            objective,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            options={
+                "maxiter": max_iter,
+                "maxls": 50,
+                "gtol": tol if aim is None else aim,
+                "ftol": 64 * float(np.finfo(np.float64).eps),
+            },
+        )
     n_iter = min(int(result.nit), max_iter)
     converged = result.success or np.abs(result.jac).max() <= tol
     return Minimum(result.x, n_iter, None if converged else str(result.message))
+
+
+@cache
+def _blas() -> Any:
+    return ThreadpoolController().select(user_api="blas")
 
 
 def _curvature(X: Any) -> float:

@@ -18,7 +18,9 @@ from structent._files import save_bytes
 from structent._optional import load_optional
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
+from structent.estimators.design import Design
 from structent.estimators.engines.structent import Part, StructentModel
+from structent.estimators.files import FittedLinear
 from structent.estimators.training import FittedBoosting
 from structent.trees.bins import Bins
 from structent.trees.forest import damaged
@@ -67,19 +69,21 @@ def save_boosting(
 
 
 def save_linear(
-    path: str | os.PathLike[str],
-    coef: NDArray[Any],
-    intercept: NDArray[Any],
-    classes: NDArray[Any],
+    path: str | os.PathLike[str], fitted: FittedLinear, feature_names: Sequence[str] | None
 ) -> None:
     """Write the ONNX file of a linear model, all or not at all."""
     graph = _Graph()
-    given = graph.input(INPUT, np.float32, coef.shape[1])
     # In float64, as predict computes: features that are not scaled would lose digits.
-    features = graph.cast(given, np.float64)
-    product = graph.add("MatMul", features, graph.constant(coef.T.astype(np.float64)))
-    logits = graph.add("Add", product, graph.constant(intercept.astype(np.float64)))
-    _save(path, graph, logits, classes)
+    coef = fitted.coef.T.astype(np.float64)
+    if fitted.design is None:
+        features = graph.cast(graph.input(INPUT, np.float32, len(coef)), np.float64)
+        parts = [graph.add("MatMul", features, graph.constant(coef))]
+    else:
+        parts = _products(graph, fitted.design, coef, feature_names)
+    logits = graph.constant(fitted.intercept.astype(np.float64))
+    for part in parts:
+        logits = graph.add("Add", part, logits)
+    _save(path, graph, logits, fitted.classes.values)
 
 
 def _save(path: str | os.PathLike[str], graph: _Graph, logits: str, classes: NDArray[Any]) -> None:
@@ -121,11 +125,7 @@ def _table(
     """Add the inputs, and return the numbers that trees are split by, (n, columns + sets)."""
     if all(of_column is None for of_column in categories):
         return graph.input(INPUT, np.float32, len(categories))
-    names = _input_names(feature_names, len(categories))
-    given = [
-        graph.input(name, np.float32 if of_column is None else _type_of(of_column, name), 1)
-        for name, of_column in zip(names, categories, strict=True)
-    ]
+    given = _inputs_by_name(graph, categories, feature_names)
     columns, sets = [], []
     for name, of_column, table in zip(given, categories, tables, strict=True):
         if of_column is None:
@@ -134,10 +134,21 @@ def _table(
         codes = _codes(graph, name, of_column)
         columns.append(graph.cast(codes, np.float32))  # it keeps the place of the column
         if table.shape[1]:
-            flat = graph.add("Reshape", codes, graph.constant(np.array([-1])))
-            is_right = graph.add("Gather", graph.constant(table), flat)
-            sets.append(graph.cast(is_right, np.float32))
+            sets.append(graph.cast(graph.rows_at(table, codes), np.float32))
     return graph.add("Concat", *columns, *sets, axis=1)
+
+
+def _inputs_by_name(
+    graph: _Graph,
+    categories: Sequence[tuple[Any, ...] | None],
+    feature_names: Sequence[str] | None,
+) -> list[str]:
+    """Add one input per column, (n, 1)."""
+    names = _input_names(feature_names, len(categories))
+    return [
+        graph.input(name, np.float32 if of_column is None else _type_of(of_column, name), 1)
+        for name, of_column in zip(names, categories, strict=True)
+    ]
 
 
 def _input_names(feature_names: Sequence[str] | None, n_columns: int) -> list[str]:
@@ -186,6 +197,50 @@ def _codes(graph: _Graph, name: str, categories: tuple[Any, ...]) -> str:
         "values_int64s": list(range(len(categories))) or [0],
     }
     return graph.add("LabelEncoder", name, domain=_ML, default_int64=len(categories), **encoded)
+
+
+# Linear models of tables
+
+
+def _products(
+    graph: _Graph, design: Design, coef: FloatArray, feature_names: Sequence[str] | None
+) -> list[str]:
+    """Add the inputs, and return the logits that come from numbers and from each category."""
+    categories, is_number = design.columns.categories, design.is_number
+    if is_number.all():
+        return _products_of_numbers(
+            graph, graph.input(INPUT, np.float32, len(categories)), design, coef
+        )
+    given = _inputs_by_name(graph, categories, feature_names)
+    parts = []
+    if is_number.any():
+        numbers = [name for name, is_one in zip(given, is_number, strict=True) if is_one]
+        parts += _products_of_numbers(graph, graph.add("Concat", *numbers, axis=1), design, coef)
+    for name, of_column, first in zip(given, categories, design.first, strict=True):
+        if of_column is not None:
+            # After the last category what is none of them, which adds nothing.
+            table = np.vstack([coef[first : first + len(of_column)], np.zeros(coef.shape[1])])
+            parts.append(graph.rows_at(table, _codes(graph, name, of_column)))
+    return parts
+
+
+def _products_of_numbers(
+    graph: _Graph, numbers: str, design: Design, coef: FloatArray
+) -> list[str]:
+    """Return the logits that come from numbers, and from those that are missing."""
+    is_number, has_missing = design.is_number, np.array(design.has_missing)
+    centre, scale = (np.array(each)[is_number] for each in (design.centre, design.scale))
+    centred = graph.add("Sub", graph.cast(numbers, np.float64), graph.constant(centre))
+    scaled = graph.add("Div", centred, graph.constant(scale))
+    is_missing = graph.add("IsNaN", numbers)
+    features = graph.add("Where", is_missing, graph.constant(np.zeros(1)), scaled)
+    parts = [graph.add("MatMul", features, graph.constant(coef[design.first[is_number]]))]
+    if has_missing.any():
+        of_missing = np.zeros((len(centre), coef.shape[1]))
+        of_missing[has_missing[is_number]] = coef[design.first[has_missing] + 1]
+        says_missing = graph.cast(is_missing, np.float64)
+        parts.append(graph.add("MatMul", says_missing, graph.constant(of_missing)))
+    return parts
 
 
 # Trees
@@ -346,6 +401,11 @@ class _Graph:
     def cast(self, given: str, kind: Any, output: str | None = None) -> str:
         """Add a conversion to another type."""
         return self.add("Cast", given, output=output, to=self._type(kind))
+
+    def rows_at(self, table: NDArray[Any], codes: str) -> str:
+        """Add the rows of a table at some places, (n, 1)."""
+        flat = self.add("Reshape", codes, self.constant(np.array([-1])))
+        return self.add("Gather", self.constant(table), flat)
 
     def model(self, outputs: Sequence[tuple[str, Any, tuple[int, ...]]]) -> Any:
         """Return the graph with its outputs, each (n, ...), as a model."""

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructureError
-from structent.estimators.classes import Classes, Labels, check_two_classes
+from structent.estimators.classes import Classes, Labels, check_two_codes
 from structent.estimators.linear_objective import (
     GaussianPrior,
     LinearObjective,
@@ -20,7 +20,7 @@ from structent.estimators.linear_objective import (
     gaussian_prior,
     minimum_of,
 )
-from structent.estimators.rows import checked_sample_weight, row_weights
+from structent.estimators.rows import checked_sample_weight, ordinary_exponent, row_weights
 from structent.estimators.weights import (
     candidates_of,
     choosing_folds,
@@ -42,6 +42,7 @@ PRIORS = (1.0, 0.8, 0.5, 0.2, 0.05)
 STEPS_OF_C = tuple(10.0 ** (step / 2) for step in range(-8, 9))
 # With prior="auto" fits aim at tol times this share of the gradient at zero.
 _SHARE = 0.1
+_STRONGEST = 1e150  # penalty: half a square of coefficients times it is finite
 _PLAIN = 1.0 - 1e-12  # a weight that was scaled to 1 may have been rounded
 
 
@@ -109,10 +110,11 @@ class LinearProblem:
         """Return the problem of an estimator whose loss is that of a structure."""
         classes = (Classes.of_mixed if model.allow_blocks else Classes.of)(structure, labels)
         codes = classes.encode(labels)
-        check_two_classes(codes)
         layout = Layout.of(fixed_for_loss(classes.structure))
         coarse = CoarseLayouts.of(layout, classes.sets) if classes.sets else None
         weights = checked_sample_weight(sample_weight, len(codes))
+        has_weight = row_weights(weights, model.class_weight, codes, classes) > 0
+        check_two_codes(codes[has_weight], classes)
         return cls(features, codes, weights, model.class_weight, classes, layout, coarse)
 
     def part(self, rows: NDArray[Any]) -> LinearProblem:
@@ -125,8 +127,14 @@ class LinearProblem:
     def objective(self, c: float, prior: GaussianPrior | None) -> LinearObjective:
         """Return the function that is to be minimised."""
         weights = row_weights(self.sample_weight, self.class_weight, self.codes, self.classes)
+        # In a unit in which no sum overflows.
+        exponent = ordinary_exponent(weights)
+        weights = np.ldexp(weights, exponent)
         # Two classes have coefficients -a and a, and |2a|^2 is twice the sum of their squares.
-        penalty = (2.0 if len(self.classes.labels) == 2 else 1.0) / (c * weights.sum())
+        twice = 2.0 if len(self.classes.labels) == 2 else 1.0
+        with np.errstate(over="ignore", divide="ignore"):
+            penalty = np.ldexp(twice / (c * weights.sum()), exponent)
+        penalty = min(float(penalty), _STRONGEST)  # coefficients are 0 in all digits of a logit
         return LinearObjective(
             self.features, self.codes, weights, self.layout,
             penalty=penalty, coarse=self.coarse, prior=prior,

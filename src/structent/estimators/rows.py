@@ -108,13 +108,18 @@ def row_weights(
         of_sets = weights_of_sets(of_classes, classes.coarse_sets)
         with np.errstate(over="ignore"):
             weights = weights * np.append(of_classes, of_sets)[labels]
+    check_row_weights(weights)
+    return weights
+
+
+def check_row_weights(weights: FloatArray) -> None:
+    """Refuse weights by which no row counts, or one without end."""
     if not (weights.min() >= 0 and 0 < weights.max() < np.inf):
         raise StructentError(
             "the weights of the rows must be finite, and not be negative nor all be zero, got "
             f"weights from {weights.min():g} to {weights.max():g}; see sample_weight and "
             "class_weight"
         )
-    return weights
 
 
 def checked_sample_weight(sample_weight: Any, n_rows: int) -> FloatArray:
@@ -128,7 +133,10 @@ def checked_sample_weight(sample_weight: Any, n_rows: int) -> FloatArray:
     if sample_weight is None:
         return np.ones(n_rows)
     try:
-        checked = np.asarray(sample_weight, dtype=np.float64)
+        given = np.asarray(sample_weight)
+        if given.dtype.kind == "c":
+            raise TypeError  # NumPy would take the real part
+        checked = given.astype(np.float64)
     except (TypeError, ValueError):
         raise StructentError(
             f"sample_weight must hold numbers, got {type(sample_weight).__name__} of other values"

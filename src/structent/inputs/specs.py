@@ -12,7 +12,12 @@ from typing import Any
 from structent._typing import Label
 from structent.errors import StructentError
 from structent.inputs.hierarchy_columns import hierarchy_from_columns
-from structent.inputs.structure_files import ENDINGS, graph_from_file, structure_from_file
+from structent.inputs.structure_files import (
+    ENDINGS,
+    files_read,
+    graph_from_file,
+    structure_from_file,
+)
 from structent.inputs.table import Table
 from structent.structure.labels import (
     as_classes,
@@ -147,7 +152,7 @@ def files_of(spec: str) -> tuple[Path, ...]:
     if options.kind == "graph":
         file = options.text("")
         return () if file is None else (Path(file),)
-    return () if options.kind in (*_SHORT_FORMS, "learn") else (Path(spec),)
+    return () if options.kind in (*_SHORT_FORMS, "learn") else files_read(Path(spec))
 
 
 def has_classes_of_the_data(spec: str) -> bool:

@@ -69,6 +69,19 @@ def structure_from_file(
     )
 
 
+def files_read(path: Path) -> tuple[Path, ...]:
+    """Return a structure file, and what is read with it: the names of a taxonomy.
+
+    Examples
+    --------
+    >>> [str(file) for file in files_read(Path("nodes.dmp"))]
+    ['nodes.dmp', 'names.dmp']
+    """
+    if path.suffix.lower() != _TAXONOMY:
+        return (path,)
+    return path, path.with_name(f"{path.stem[:-5]}names{path.suffix}")
+
+
 def graph_from_file(path: FilePath, labels: Sequence[Label]) -> tuple[LabelGraph, tuple[str, ...]]:
     """Return the graph of a file, its classes in the order of the labels, and notes.
 
@@ -373,7 +386,7 @@ def _from_taxonomy(path: Path, labels: Sequence[Label]) -> RandomPartition:
             f"the tree of a taxonomy is in its nodes.dmp, got {path}; name that file, and "
             "names.dmp beside it is read, too"
         )
-    beside = path.with_name(f"{path.stem[:-5]}names{path.suffix}")
+    _, beside = files_read(path)
     names = beside if beside.exists() else None
     return hierarchy_from_taxonomy(path, names, classes=labels or None)
 

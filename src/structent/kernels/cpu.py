@@ -57,6 +57,7 @@ def visit_rows(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
     sums = np.ones(tile * weights.size, logits.dtype)
     logs = np.empty(tile * weights.size, logits.dtype)
     loss_total, begin, with_gradient = 0.0, first, gradient.size > 0
+    total_weight = singleton_weight + _sum(weights, _U(0), n_sums)
     while begin < last:
         # A tile stays within one image, so that its logits are a rectangle of memory.
         pixel = begin % n_pixels
@@ -67,11 +68,11 @@ def visit_rows(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
         else:
             _gather_pixels(logits, corner, step, k, _U(n_rows), g)
             _exponentials(g, _U(0), k, n_rows, e, largest, totals)
-        for r in range(n_rows):
+        for r in range(n_rows if n_sums > 0 else 0):
             if labels[begin + r] >= 0:
                 _sum_blocks(
                     e, _U(r) * k, k, labels[begin + r],
-                    block_of, start, members, is_range, sums, _U(r) * n_sums,
+                    block_of, start, members, is_range, sums, _U(r) * n_sums, n_sums,
                 )  # fmt: skip
         _logarithms(totals, _U(n_rows), log_totals)
         _logarithms(sums, _U(n_rows) * n_sums, logs)
@@ -88,7 +89,7 @@ def visit_rows(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
                 e, _U(r) * k, k, totals[r], log_totals[r], largest[r],
                 sums, logs, _U(r) * n_sums, labels[i], row_weights[i] * scale,
                 logits, x_at, step, block_of, start, members, is_range, weights, singleton_weight,
-                g, g_at, with_gradient,
+                total_weight, g, g_at, with_gradient,
             )  # fmt: skip
             loss_total += losses[i]
         if curvature != NO_CURVATURE:
@@ -125,9 +126,10 @@ def _exponentials(
 def _sum_blocks(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
     e: Array, e_at: Position, k: Position, label: int,
     block_of: Array, start: Array, members: Array, is_range: Array, sums: Array, at: Position,
+    n_sums: Position,
 ) -> None:  # fmt: skip
     """Write the sum of each block that holds the label."""
-    for t in range(block_of.size // k):
+    for t in range(n_sums):
         ids_at = _U(t) * k
         b = block_of[ids_at + _U(label)]
         own = _U(start[b])
@@ -146,13 +148,12 @@ def _finish_row(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
     sums: Array, logs: Array, sums_at: Position, label: int, factor: float,
     x: Array, x_at: Position, x_step: Position,
     block_of: Array, start: Array, members: Array, is_range: Array, weights: Array,
-    singleton_weight: float, g: Array, g_at: Position, with_gradient: bool,
+    singleton_weight: float, total_weight: float, g: Array, g_at: Position, with_gradient: bool,
 ) -> float:  # fmt: skip
     """Return the loss of a row, and write its gradient times the factor."""
     y = _U(label)
     loss: float = singleton_weight * (log_total - (x[x_at + y * x_step] - largest))
     if with_gradient:
-        total_weight = singleton_weight + _sum(weights, _U(0), _U(weights.size))
         _scaled(e, e_at, k, factor * total_weight / total, g, g_at)
         g[g_at + y] -= factor * singleton_weight
     for t in range(weights.size):

@@ -87,23 +87,23 @@ def gradient_and_curvature(  # noqa: PLR0913  plain arrays, not an object of the
     row_weights: Array,
     layout: Layout,
     *,
-    curvature: str,
-    gradient: Array,
-    hessian: Array | None,
     losses: Array,
+    gradient: Array | None = None,
+    hessian: Array | None = None,
+    curvature: str = "gradient",
     n_threads: int = 1,
     coarse: CoarseLayouts | None = None,
 ) -> None:
     """Write gradient and curvature of each row for a booster, (n, classes) each, and its loss.
 
-    Without a ``hessian`` no curvature is written. Labels from ``n_classes`` on mean the sets of
-    ``coarse``.
+    What is None is not written. Labels from ``n_classes`` on mean the sets of ``coarse``.
     """
+    none = _NONE[losses.dtype]
     visit = _visit if coarse is None else partial(_visit_with_sets, coarse)
     visit(
         logits, labels, row_weights, 1.0, layout, losses,
-        gradient.reshape(-1),
-        _NONE[gradient.dtype] if hessian is None else hessian.reshape(-1),
+        none if gradient is None else gradient.reshape(-1),
+        none if hessian is None else hessian.reshape(-1),
         cpu.NO_CURVATURE if hessian is None else CURVATURES[curvature],
         n_threads,
     )  # fmt: skip

@@ -12,7 +12,8 @@ from structent._typing import FloatArray
 from structent.plots.style import OF_ARM, ink
 
 if TYPE_CHECKING:
-    from structent.studies.comparison import ArmName, Comparison, Difference, LearningCurve
+    from structent.studies.comparison import ArmName, Comparison, LearningCurve
+    from structent.studies.differences import Difference
     from structent.studies.significance import StructureTest
 
 _DIFFERENCE_OF = {
@@ -24,7 +25,7 @@ _MOST_BINS = 30
 
 
 def plot_differences(comparison: Comparison | StructureTest, ax: Axes) -> Axes:
-    """Plot the difference of every fold, their mean and its interval, against both controls.
+    """Plot the difference of every split, their mean and its interval, against both controls.
 
     Differences are of what was compared: class log loss, or class error if the comparison is about
     accuracy. Below 0, on the left of the line, the structure is better.
@@ -40,7 +41,7 @@ def plot_differences(comparison: Comparison | StructureTest, ax: Axes) -> Axes:
     --------
     >>> from types import SimpleNamespace
     >>> from matplotlib.figure import Figure
-    >>> from structent.studies.comparison import Difference
+    >>> from structent.studies.differences import Difference
     >>> lower = Difference(np.array([-0.03, -0.01]), mean=-0.02, low=-0.04, high=0.0)
     >>> found = SimpleNamespace(against_none=lower, against_scrambled=lower)  # or a Comparison
     >>> ax = plot_differences(found, Figure().add_subplot())
@@ -53,10 +54,10 @@ def plot_differences(comparison: Comparison | StructureTest, ax: Axes) -> Axes:
     )
     ax.axvline(0.0, color=ink(), linewidth=1)
     for place, (arm, difference) in enumerate(pairs):
-        colour, n = OF_ARM[arm], len(difference.per_fold)
-        # Folds are drawn above each other in their order, so that equal ones are both seen.
+        colour, n = OF_ARM[arm], len(difference.per_split)
+        # Splits are drawn above each other in their order, so that equal ones are both seen.
         height = place + np.linspace(0.12, 0.36, n)
-        ax.plot(difference.per_fold, height, "o", markersize=4, color=colour)
+        ax.plot(difference.per_split, height, "o", markersize=4, color=colour)
         ax.plot([difference.low, difference.high], [place, place], color=colour, linewidth=3)
         ax.plot(difference.mean, place, "D", markersize=8, color=colour)
         label = f"{difference.mean:+.4f} [{difference.low:+.4f}, {difference.high:+.4f}]"

@@ -25,7 +25,8 @@ from structent.plots import (
     plot_reliability,
 )
 from structent.plots.style import OF_ARM
-from structent.studies.comparison import ARMS, ArmName, Comparison, Difference
+from structent.studies.comparison import ARMS, ArmName, Comparison
+from structent.studies.differences import Difference
 from structent.studies.significance import StructureTest
 
 _BOTH: tuple[ArmName, ...] = ("none", "structure")
@@ -68,7 +69,7 @@ def differences_figure(comparison: Comparison | StructureTest, metric: str) -> P
         "differences",
         lambda ax: plot_differences(comparison, ax),
         (5.4, 3.2),
-        caption="Dots are folds, diamonds their means, bars their confidence intervals.",
+        caption="Dots are splits, diamonds their means, bars their confidence intervals.",
         summary=f"Difference of the {measured(metric)}: {intervals}.",
     )
 

@@ -30,8 +30,11 @@ from structent.report.figures import (
     structure_figure,
 )
 from structent.structure import RandomPartition
-from structent.studies.comparison import ARMS, METRICS, Comparison
+from structent.studies.comparison import ARMS, METRICS, Comparison, KeptModel
+from structent.studies.models import shown_model
+from structent.studies.plan import NONE
 from structent.studies.significance import PartitionGain, StructureTest
+from structent.studies.wording import chosen_sentence, shown_candidate
 
 _PACKAGES = ("structent", "numpy", "scipy", "numba", "scikit-learn", "xgboost", "lightgbm")
 _TEMPLATES = "templates"
@@ -45,7 +48,7 @@ def comparison_page(
     group: str | None = None,
     notes: Sequence[str] = (),
     cautions: Sequence[str] = (),
-    model_file: str | os.PathLike[str] | None = None,
+    kept: KeptModel | None = None,
 ) -> str:
     """Return the page of a comparison, as HTML; equal comparisons give equal pages.
 
@@ -53,7 +56,7 @@ def comparison_page(
     ----------
     comparison
         What was found.
-    data, target, group, notes, cautions, model_file
+    data, target, group, notes, cautions, kept
         As in :meth:`Comparison.to_html <structent.studies.Comparison.to_html>`.
     """
     return _filled(
@@ -62,7 +65,7 @@ def comparison_page(
         data=data,
         target=target,
         notes=(*notes, *comparison.task.notes),
-        cautions=cautions,
+        cautions=(*comparison.reduced, *cautions),
         task=comparison.task,
         plan=comparison.plan,
         facts=facts(comparison, data, target, group),
@@ -71,13 +74,15 @@ def comparison_page(
         levels=levels_table(comparison),
         scores=scores_table(comparison),
         severity=severity_table(comparison),
-        weights=weights_table(comparison),
+        chosen=chosen_table(comparison),
+        chosen_sentence=chosen_sentence(comparison),
+        references=references_table(comparison),
         differences_figure=differences_figure(comparison, comparison.metric),
-        folds=folds_table(comparison),
+        splits=splits_table(comparison),
         learning_curve_figure=learning_curve_figure(comparison),
         confusion_figures=confusion_figures(comparison),
         reliability_figures=reliability_figures(comparison),
-        model=None if model_file is None else _usage(model_file, data),
+        model=None if kept is None else _usage(kept, comparison.model, data),
     )
 
 
@@ -121,17 +126,24 @@ def write_page(path: str | os.PathLike[str], page: str) -> None:
     save_bytes(path, page.encode())
 
 
-def _usage(model_file: str | os.PathLike[str], data: str) -> dict[str, str]:
+_ESTIMATORS = {
+    "boosting": "StructuredBoostingClassifier",
+    "linear": "StructuredLogisticRegression",
+}
+
+
+def _usage(kept: KeptModel, model: str, data: str) -> dict[str, str]:
     """Return how to use a saved model, in Python and on the command line."""
-    name = os.fspath(model_file)
+    name, estimator = os.fspath(kept.path), _ESTIMATORS[model]
     python = (
-        "from structent import StructuredBoostingClassifier\n\n"
-        f"model = StructuredBoostingClassifier.load({name!r})\n"
+        f"from structent import {estimator}\n\n"
+        f"model = {estimator}.load({name!r})\n"
         "proba = model.predict_proba(table[list(model.feature_names_in_)])  # table: new rows\n"
         "model.classes_  # what the columns of proba stand for"
     )
     shell = f"structent predict {shlex.quote(name)} {shlex.quote(data)} -o predictions.parquet"
-    return {"name": Path(name).name, "python": python, "shell": shell}
+    sentence = f"The model is in {Path(name).name}. {kept.sentence}"
+    return {"sentence": sentence, "python": python, "shell": shell}
 
 
 def _filled(template: str, **values: Any) -> str:
@@ -180,16 +192,17 @@ def facts(
     found = [
         ("Data", data),
         ("Target", f"{target}, {len(task.classes):,} classes"),
-        ("Rows", f"{task.n_used:,} used of {task.n_rows:,} with a label"),
+        ("Rows", f"{task.n_rows:,}, all of them used"),
         ("Features", f"{len(task.features):,}: {_some(task.features)}"),
-        ("Cross-validation", plan.cross_validation),
-        ("Scrambled copies", f"{plan.n_copies} in each fold"),
+        ("Model", shown_model(comparison.model)),
+        ("Splits", f"{comparison.n_splits}: {plan.cross_validation}"),
+        ("Scrambled copies", f"{plan.n_copies} in each split"),
         ("Seed", str(comparison.seed)),
         ("Time", f"{comparison.seconds:,.1f} seconds"),
         ("Versions", _versions()),
     ]
     if group is not None:
-        found.insert(4, ("Rows kept together by", group))
+        found.insert(3, ("Rows kept together by", group))
     return found
 
 
@@ -217,7 +230,7 @@ def scores_table(comparison: Comparison) -> Table:
             rows.append([_text(level), _text(ARMS[arm]), *(_spread(column) for column in scores.T)])
     units = {"log loss": "log loss (nats)"}
     columns = tuple(units.get(metric, metric).capitalize() for metric in METRICS)
-    caption = "Scores at each level: mean ± standard deviation over the folds"
+    caption = "Scores at each level: mean ± standard deviation over the splits"
     return Table(caption, ("Level", "Model", *columns), rows)
 
 
@@ -228,41 +241,56 @@ def severity_table(comparison: Comparison) -> Table:
     return Table(caption, ("Model", "Mistake severity"), rows)
 
 
-def weights_table(comparison: Comparison) -> Table:
-    """Return how often each weight of the singletons was chosen."""
-    candidates = sorted({*comparison.plan.singleton_weights, *comparison.chosen.tolist(), 1.0})
-    rows = []
-    for weight in candidates:
-        n = int((comparison.chosen == weight).sum())
-        meaning = f"{weight:g} (no structure)" if weight == 1.0 else f"{weight:g}"
-        rows.append([Cell(meaning, weight), Cell(f"{n} of {len(comparison.chosen)}", n)])
-    caption = "How often validation rows chose each weight of the single classes"
-    return Table(caption, ("Weight of single classes", "Chosen"), rows)
-
-
-def folds_table(comparison: Comparison) -> Table:
-    """Return the paired differences and the chosen weight of each fold."""
-    columns = (
-        "Fold",
-        "Repeat",
-        "Against no structure",
-        "Against scrambled copies",
-        "Weight chosen",
+def chosen_table(comparison: Comparison) -> Table:
+    """Return how often validation rows chose each candidate, for the structure and its copies."""
+    found = {arm: comparison.n_chosen(arm) for arm in comparison.chosen}
+    candidates = sorted(
+        {*comparison.plan.candidates, NONE, *(c for n in found.values() for c in n)}
     )
-    by_fold = zip(
-        comparison.against_none.per_fold.tolist(),
-        comparison.against_scrambled.per_fold.tolist(),
-        comparison.chosen.tolist(),
+    rows = []
+    for candidate in reversed(candidates):
+        counts = [
+            Cell(f"{n.get(candidate, 0)} of {sum(n.values())}", n.get(candidate, 0))
+            for n in found.values()
+        ]
+        rows.append([_text(shown_candidate(candidate, comparison.model)), *counts])
+    caption = "How often validation rows chose each candidate"
+    names = tuple(ARMS[arm].capitalize() for arm in found)
+    return Table(caption, ("Where the structure acts", *names), rows)
+
+
+def references_table(comparison: Comparison) -> Table | None:
+    """Return the log losses of scikit-learn's own models beside ours without structure."""
+    found = comparison.references
+    if not found.n_splits:
+        return None
+    rows = [
+        [_text(name), Cell(f"{loss:.4f}", loss)]
+        for name, loss in [("ours, no structure", found.ours), *found.log_losses.items()]
+    ]
+    n_splits = "the first split" if found.n_splits == 1 else f"the first {found.n_splits} splits"
+    return Table(f"For comparison: log loss on {n_splits}", ("Model", "Log loss (nats)"), rows)
+
+
+def splits_table(comparison: Comparison) -> Table:
+    """Return the paired differences and the choice of each split."""
+    columns = ("Split", "Against no structure", "Against scrambled copies", "Chosen")
+    by_split = zip(
+        comparison.against_none.per_split.tolist(),
+        comparison.against_scrambled.per_split.tolist(),
+        comparison.chosen["structure"],
         strict=True,
     )
-    rows = []
-    for number, (none, scrambled, weight) in enumerate(by_fold):
-        repeat, fold = divmod(number, comparison.plan.n_folds)
-        chosen = Cell(f"{weight:g}", weight)
-        rows.append(
-            [_count(fold + 1), _count(repeat + 1), _signed(none), _signed(scrambled), chosen]
-        )
-    caption = f"Difference in each fold of the {measured(comparison.metric)}: below 0 is better"
+    rows = [
+        [
+            _count(number),
+            _signed(none),
+            _signed(scrambled),
+            _text(shown_candidate(chosen, comparison.model)),
+        ]
+        for number, (none, scrambled, chosen) in enumerate(by_split, start=1)
+    ]
+    caption = f"Difference in each split of the {measured(comparison.metric)}: below 0 is better"
     return Table(caption, columns, rows)
 
 
@@ -316,8 +344,8 @@ def _signed(value: float) -> Cell:
 
 
 def _spread(values: FloatArray) -> Cell:
-    """Return mean and standard deviation over the folds that have a value."""
-    # A fold without mistakes has no severity of mistakes.
+    """Return mean and standard deviation over the splits that have a value."""
+    # A split without mistakes has no severity of mistakes.
     known = values[~np.isnan(values)]
     if not len(known):
         return Cell("none", "")

@@ -22,6 +22,7 @@ from structent.structure.labels import (
     as_typed,
     check_labels_known,
     plain_values,
+    shown,
     sorted_classes,
 )
 from structent.structure.ordinal import ordinal
@@ -337,6 +338,7 @@ _MONTHS = (
     *("july", "august", "september", "october", "november", "december"),
 )
 _MOST_IN_ORDER = 20
+_LONGEST_NAME = 40  # characters of a label that is to be pasted
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
@@ -399,9 +401,11 @@ def _in_spelling(names: tuple[str, ...], labels: Sequence[Label]) -> tuple[str, 
 
 def _with_order(kind: str, labels: Sequence[Label]) -> str:
     """Return a short form with an order, to be pasted into a shell; of many labels the first."""
-    names = [*map(str, labels[:_MOST_IN_ORDER]), *(["..."] if len(labels) > _MOST_IN_ORDER else [])]
+    some = map(str, labels[:_MOST_IN_ORDER])
+    names = [name if name.isprintable() and len(name) <= _LONGEST_NAME else "..." for name in some]
+    names += ["..."] if len(labels) > _MOST_IN_ORDER else []
     return shlex.quote(f"{kind}:order={'|'.join(names)}")
 
 
 def _shown(labels: Sequence[Label]) -> str:
-    return ", ".join(map(repr, labels[:5])) + (", ..." if len(labels) > 5 else "")
+    return ", ".join(map(shown, labels[:5])) + (", ..." if len(labels) > 5 else "")

@@ -1,159 +1,80 @@
-"""The arms of a comparison in one fold: no structure, the structure, and its scrambled copies."""
+"""The arms of a comparison in one split: no structure, the structure, and its scrambled copies."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from sklearn.base import clone
 
 from structent._typing import FloatArray, IndexArray
 from structent.metrics import level_report
 from structent.structure.samplers import Structure
-from structent.studies.comparison import METRICS, Plan, scored_structure
+from structent.studies.comparison import METRICS, scored_structure
 from structent.studies.fitting import Rows
 from structent.studies.learn import LearnedStructure
+from structent.studies.models import Parts, StudyModel, Tried
+from structent.studies.plan import NONE, Candidate, Plan
+from structent.studies.references import reference_losses
 
-# One of seven parts of the training rows decides when to stop, and which weights are best.
-_VALIDATION_PARTS = 7
-
-# What a comparison may ask about: a structure, or one to be learned in every fold.
+# What a comparison may ask about: a structure, or one to be learned in every split.
 Asked: TypeAlias = Structure | LearnedStructure
 
 
-class Fold(NamedTuple):
-    """A fold: the fold of each row, (n,), its own number among them, and its repeat."""
+class TimeIsUpError(Exception):
+    """A split is given up, because the time is up."""
+
+
+class Split(NamedTuple):
+    """A split into training and test rows.
+
+    Attributes
+    ----------
+    fold_of
+        The fold of each row, (n,).
+    fold
+        The fold of the test rows.
+    repeat
+        The repeat of the cross-validation.
+    number
+        Its place among all splits.
+    """
 
     fold_of: IndexArray
-    number: int
+    fold: int
     repeat: int
+    number: int
+
+    def rng(self, seed: int) -> np.random.RandomState:
+        """Return what draws in this split: differently for every seed, repeat and fold."""
+        return np.random.RandomState((seed, self.repeat, self.fold))
 
 
 @dataclass(frozen=True, eq=False)
-class FoldScores:
-    """What the models of one fold are worth.
+class SplitScores:
+    """What the models of one split are worth.
 
     Attributes
     ----------
     test
-        The places of the rows held out.
+        The places of the test rows.
     none, structure, copies
         The scores without structure, with it, and with each of its scrambled copies.
+    references
+        The log losses of scikit-learn's own models, where they were fitted.
     """
 
     test: IndexArray
     none: Scored
     structure: Scored
     copies: list[Scored]
-
-
-def run_fold(
-    estimator: Any, asked: Asked, rows: Rows, plan: Plan, fold: Fold, seed: int
-) -> FoldScores:
-    """Return the scores of the three arms in one fold."""
-    # The repeat and the fold as well as the seed: all draw differently.
-    rng = np.random.RandomState((seed, fold.repeat, fold.number))
-    contest = Contest.of(estimator, asked, rows, fold.fold_of, fold.number, rng)
-    structure: Any = contest.structure
-    plain = contest.without_structure()
-    best = contest.best_of(plain, structure, plan.singleton_weights)
-    copies = []
-    for copy in range(plan.n_copies):
-        draw = np.random.default_rng((seed, fold.repeat, fold.number, copy))
-        scrambled = structure.scramble(draw)
-        copies.append(contest.scored(contest.best_of(plain, scrambled, plan.singleton_weights)))
-    test = np.flatnonzero(fold.fold_of == fold.number)
-    return FoldScores(test, contest.scored(plain), contest.scored(best), copies)
-
-
-@dataclass(frozen=True, eq=False)
-class Contest:
-    """The models of one fold: they share training rows, validation rows and test rows.
-
-    Attributes
-    ----------
-    estimator
-        The classifier, with the parameters ``structure`` and ``weights``, whose ``fit`` takes an
-        ``eval_set`` and keeps ``validation_log_loss_``.
-    structure
-        The structure asked about, or learned from ``train``.
-    train, validation, test
-        The rows.
-    """
-
-    estimator: Any
-    structure: Structure
-    train: Rows
-    validation: Rows
-    test: Rows
-
-    @classmethod
-    def of(
-        cls, estimator: Any, asked: Asked, rows: Rows, fold_of: IndexArray, fold: int,
-        rng: np.random.RandomState,
-    ) -> Contest:  # fmt: skip
-        """Return the contest of a fold; of rows held out, learning sees which classes there are."""
-        rest, test = rows.outside(fold_of, fold), rows.inside(fold_of, fold)
-        part_of = rest.folds(_VALIDATION_PARTS, rng)
-        train, validation = rest.outside(part_of, 0), rest.inside(part_of, 0)
-        structure = structure_of(asked, estimator, train, rows, rng)
-        return cls(estimator, structure, train, validation, test)
-
-    def without_structure(self) -> Any:
-        """Return the model without structure, neither in the loss nor in the leaves."""
-        estimator = clone(self.estimator)
-        if "leaf_smoothing" in estimator.get_params():
-            estimator.set_params(leaf_smoothing=None)
-        return replace(self, estimator=estimator)._fitted(self.structure, 1.0)
-
-    def best_of(self, plain: Any, structure: Structure, singleton_weights: Sequence[float]) -> Any:
-        """Return the model with the best validation log loss, that without structure among them."""
-        models = [plain, *(self._fitted(structure, weight) for weight in singleton_weights)]
-        return models[int(np.argmin([min(model.validation_log_loss_) for model in models]))]
-
-    def scored(self, model: Any) -> Scored:
-        """Return the scores of a model on the rows held out."""
-        proba = model.predict_proba(self.test.features)
-        report = level_report(
-            self.test.labels, proba, scored_structure(self.structure), classes=model.classes_,
-            allow_blocks=self.test.allow_blocks,
-        )  # fmt: skip
-        values = {
-            "log loss": [row.log_loss for row in report.rows],
-            "accuracy": [row.accuracy for row in report.rows],
-            "calibration error": [row.calibration_error for row in report.rows],
-        }
-        place = {label: column for column, label in enumerate(model.classes_.tolist())}
-        in_order = proba[:, [place[label] for label in self.structure.classes]]
-        return Scored(
-            np.array([values[metric] for metric in METRICS]).T,
-            report.mistake_severity,
-            in_order,
-            # As the candidate was written: in proportion, 0.7 may have become 0.7000000000000001.
-            round(float(model.structure_.singleton_weight), 9),
-            tuple(row.level for row in report.rows),
-        )
-
-    def _fitted(self, structure: Structure, singleton_weight: float) -> Any:
-        model = clone(self.estimator).set_params(structure=structure, weights=singleton_weight)
-        validation = (self.validation.features, self.validation.target)
-        return model.fit(self.train.features, self.train.target, eval_set=validation)
-
-
-def structure_of(
-    asked: Asked, estimator: Any, train: Rows, rows: Rows, rng: np.random.RandomState
-) -> Structure:
-    """Return the structure asked about; if it is to be learned, from ``train``, for all classes."""
-    if not isinstance(asked, LearnedStructure):
-        return asked
-    return asked.learned_from(train, estimator, rows.classes, rng)
+    references: dict[str, float]
 
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """What a model is worth on the rows held out.
+    """What a model is worth on the test rows.
 
     Attributes
     ----------
@@ -161,8 +82,8 @@ class Scored:
         Its scores, (levels, metrics), and the mean distance of its mistakes.
     proba
         Its probabilities, (rows, classes), in the order of the structure's classes.
-    singleton_weight
-        The weight that its validation rows chose, 1 for no structure.
+    tried
+        What the validation rows chose.
     levels
         The names of the levels.
     """
@@ -170,5 +91,129 @@ class Scored:
     by_level: FloatArray
     severity: float
     proba: FloatArray
-    singleton_weight: float
+    tried: Tried
     levels: tuple[str, ...]
+
+
+def run_split(
+    model: StudyModel, asked: Asked, rows: Rows, plan: Plan, split: Split, seed: int,
+    check_time: Callable[[], None] = lambda: None,
+) -> SplitScores:  # fmt: skip
+    """Return the scores of the three arms in one split.
+
+    ``check_time`` is called before every fit; what it raises ends the split.
+    """
+    rng = split.rng(seed)
+    rest, test = rows.outside(split.fold_of, split.fold), rows.inside(split.fold_of, split.fold)
+    contest = Contest.of(model, asked, rest, rows.coded.classes, plan, rng, check_time)
+    plain = contest.plain()
+    without = contest.model_of(plain)
+    best = contest.best(plain, contest.structure, plan.candidates)
+    found = [_scored(contest.model_of(best, plain, without), best, test, contest.structure)]
+    for copy in range(plan.n_copies):
+        draw = np.random.default_rng((seed, split.repeat, split.fold, copy))
+        scrambled: Any = contest.structure
+        tried = contest.best(plain, scrambled.scramble(draw), plan.candidates)
+        fitted = contest.model_of(tried, plain, without)
+        found.append(_scored(fitted, tried, test, contest.structure))
+    references: dict[str, float] = {}
+    if split.number < plan.n_references:
+        check_time()
+        references = reference_losses(rest, test)
+    return SplitScores(
+        np.flatnonzero(split.fold_of == split.fold),
+        _scored(without, plain, test, contest.structure),
+        found[0],
+        found[1:],
+        references,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """The models of one split, which share training rows.
+
+    Attributes
+    ----------
+    model
+        The kind of model.
+    structure
+        The structure asked about, or learned from the training rows.
+    rest
+        All training rows.
+    parts
+        How they are divided into rows to train on and rows to validate on.
+    check_time
+        Called before every fit.
+    """
+
+    model: StudyModel
+    structure: Structure
+    rest: Rows
+    parts: Parts
+    check_time: Callable[[], None]
+
+    @classmethod
+    def of(
+        cls, model: StudyModel, asked: Asked, rest: Rows, classes: tuple[Any, ...], plan: Plan,
+        rng: np.random.RandomState, check_time: Callable[[], None] = lambda: None,
+    ) -> Contest:  # fmt: skip
+        """Return the contest of a split; ``classes`` are those of all rows, for what is learned."""
+        part_of = rest.folds(plan.n_parts, rng)
+        validating = range(plan.n_parts) if plan.chooses_on_all else range(1)
+        parts = [(rest.outside(part_of, part), rest.inside(part_of, part)) for part in validating]
+        check_time()
+        # What is learned must not have seen the rows that validate it.
+        structure = structure_of(asked, model.estimator, parts[0][0], classes, rng)
+        return cls(model, structure, rest, parts, check_time)
+
+    def plain(self) -> Tried:
+        """Return the model without structure, as validation rows choose it."""
+        self.check_time()
+        return self.model.tried(self.parts, self.structure, NONE, None)
+
+    def best(self, plain: Tried, structure: Structure, candidates: Sequence[Candidate]) -> Tried:
+        """Return what has the lowest validation log loss; of equal ones, that with no structure."""
+        found = [plain]
+        for candidate in candidates:
+            self.check_time()
+            found.append(self.model.tried(self.parts, structure, candidate, plain))
+        return min(found, key=lambda tried: tried.loss)
+
+    def model_of(self, tried: Tried, plain: Tried | None = None, without: Any = None) -> Any:
+        """Return the model of what was chosen, fitted to all training rows, once if it is plain."""
+        if tried is plain:
+            return without
+        self.check_time()
+        return self.model.fitted(self.rest, tried)
+
+
+def structure_of(
+    asked: Asked, estimator: Any, train: Rows, classes: tuple[Any, ...], rng: np.random.RandomState
+) -> Structure:
+    """Return the structure asked about; if it is to be learned, from ``train``, for all classes."""
+    if not isinstance(asked, LearnedStructure):
+        return asked
+    return asked.learned_from(train, estimator, classes, rng)
+
+
+def _scored(model: Any, tried: Tried, test: Rows, structure: Structure) -> Scored:
+    """Return the scores of a model on the test rows, at the levels of the true structure."""
+    proba = model.predict_proba(test.features)
+    report = level_report(
+        test.labels, proba, scored_structure(structure), classes=model.classes_,
+        allow_blocks=test.allow_blocks,
+    )  # fmt: skip
+    values = {
+        "log loss": [row.log_loss for row in report.rows],
+        "accuracy": [row.accuracy for row in report.rows],
+        "calibration error": [row.calibration_error for row in report.rows],
+    }
+    place = {label: column for column, label in enumerate(model.classes_.tolist())}
+    return Scored(
+        np.array([values[metric] for metric in METRICS]).T,
+        report.mistake_severity,
+        proba[:, [place[label] for label in structure.classes]],
+        tried,
+        tuple(row.level for row in report.rows),
+    )

@@ -1,62 +1,72 @@
-"""The comparison itself: repeated cross-validation of three arms, within the time allowed.
+"""The comparison itself: random splits of three arms, as many as the size of the task allows.
 
-:func:`compare` plans what fits into the time, deals the rows out to folds, scores the arms of every
-fold (:mod:`structent.studies.arms`), and draws the conclusion
-(:mod:`structent.studies.comparison`).
+:func:`compare` plans by the size of the task (:mod:`structent.studies.plan`), deals the rows out to
+splits, scores the arms of every split (:mod:`structent.studies.arms`), and draws the conclusion
+(:mod:`structent.studies.verdict`).
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import has_fit_parameter
 
-from structent._checks import checked_integer
 from structent._threads import checked_n_jobs
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
 from structent.estimators.classes import Classes
-from structent.structure import trivial
+from structent.structure import RandomPartition
 from structent.structure.samplers import Structure
-from structent.studies.arms import Asked, Contest, Fold, FoldScores, Scored, run_fold, structure_of
+from structent.studies.arms import (
+    Asked,
+    Scored,
+    Split,
+    SplitScores,
+    TimeIsUpError,
+    run_split,
+    structure_of,
+)
 from structent.studies.comparison import (
     METRICS,
     ArmName,
     ArmScores,
     Comparison,
     LearningCurve,
-    Plan,
+    References,
     Task,
-    paired_difference,
-    verdict,
 )
+from structent.studies.differences import paired_difference
 from structent.studies.fitting import (
     Rows,
     asked_structure,
-    checked_folds,
     checked_rows,
-    default_booster,
     drawn_seed,
     in_parallel,
-    seeded,
-    structure_parameter,
 )
 from structent.studies.learn import LearnedStructure
+from structent.studies.models import StudyModel
+from structent.studies.plan import NONE, Plan
 from structent.studies.progress import OnProgress, telling
+from structent.studies.setup import (
+    Clock,
+    Numbers,
+    checked_plan,
+    models_of,
+    out_of_time,
+    quiet_and_on_one_thread,
+    raced_losses,
+    splits_of,
+)
+from structent.studies.verdict import verdict
 
-SINGLETON_WEIGHTS = (0.1, 0.4, 0.7)
-FEWEST_FOLDS = 3
-FEWEST_ROWS = 1000
 _DECIDING = ("log loss", "accuracy")
-_PROBED_ROWS = 4000
-_PLANNED = 0.7  # of the budget: a probe is a rough guess
+_FEWEST_SPLITS = 2  # that say anything
 _LEARNED = (
-    "the structure is learned again from the training rows of every fold; the one that is shown is "
-    "learned from all rows"
+    "the structure is learned again from the training rows of every split; the one that is shown "
+    "is learned from all rows"
 )
 
 
@@ -65,26 +75,32 @@ def compare(  # noqa: PLR0913  a question has many sides
     y: Any,
     structure: Asked | str,
     *,
+    model: str = "auto",
     estimator: Any = None,
     groups: Any = None,
     random_state: Any = None,
     n_jobs: int | None = None,
     progress: bool | OnProgress = False,
     metric: str = "log loss",
-    n_folds: int = 5,
-    n_repeats: int = 2,
-    n_copies: int = 2,
-    budget: float = 600.0,
+    n_folds: int | None = None,
+    n_repeats: int | None = None,
+    n_copies: int = 1,
+    budget: float | None = None,
     learning_curve: bool = False,
     allow_blocks: bool = False,
+    on_plan: Callable[[Plan], None] = lambda _plan: None,
 ) -> Comparison:
-    """Return whether knowing the structure helps, and how sure that is.
+    """Return whether to use the structure, and how sure that is.
 
-    Models without structure, with it, and with scrambled copies of it are trained on the same folds
-    of repeated cross-validation. In every fold validation rows choose the weight of the singletons,
-    "no structure" among the candidates, for the structure and for its copies alike. The verdict
-    says that the structure helps only if it beats both: where a copy helps as much, the gain is
-    just regularisation.
+    Models without structure, with it, and with scrambled copies of it are trained on the same
+    splits of repeated cross-validation. In every split validation rows choose where the structure
+    acts and how much: in the loss, in the parameters (a prior, or leaves that borrow from related
+    classes), in both, or nowhere; for the structure and for its copies alike. The structure is
+    recommended only if it beats both: where a copy helps as much, the gain is just regularisation.
+
+    How many splits there are and what is tried follows from the size of the task. All rows are
+    used. The same call with the same ``random_state`` gives the same figures, whatever the machine
+    and ``n_jobs``, unless ``budget`` ends it early.
 
     Parameters
     ----------
@@ -93,29 +109,36 @@ def compare(  # noqa: PLR0913  a question has many sides
     structure
         A random partition, spanning-tree partitions, a short form of the command line
         ("circular:width=3", "ordinal"), which is built from the labels, or a
-        :class:`~structent.studies.LearnedStructure`, which is learned in every fold from its
+        :class:`~structent.studies.LearnedStructure`, which is learned in every split from its
         training rows alone; scrambled copies are then copies of the structure learned there.
+    model
+        "boosting", "linear", or "auto": both are tried without structure on the first split, and
+        the one with the lower validation log loss goes on.
     estimator
-        The classifier: :class:`StructuredBoostingClassifier` with a learning rate of 0.1 if None,
-        or one like it, whose ``fit`` takes an ``eval_set`` and keeps ``validation_log_loss_``.
+        A classifier of your own in place of these: a :class:`StructuredBoostingClassifier`, one
+        like it, whose ``fit`` takes an ``eval_set`` and keeps ``validation_log_loss_``, or a
+        :class:`StructuredLogisticRegression`.
     groups
         Rows of one group share a fold, (n,), where rows belong together.
     random_state
         Seeds all that is drawn, and the estimator where its own ``random_state`` is None. If None,
         a seed is drawn; the comparison has it as ``seed``.
     n_jobs
-        How many folds to run at a time, in threads; all processors if None or -1.
+        How many splits to run at a time, in threads; all processors if None or -1.
     progress
         Whether to show a progress bar, or a function that is called with what is being done, how
         much is done, and how much there is.
     metric
         What decides: "log loss" or "accuracy".
-    n_folds, n_repeats, n_copies
-        Folds of the cross-validation, its repeats with other folds, and scrambled copies in each
-        fold.
+    n_folds, n_repeats
+        Folds of the cross-validation, and its repeats with other folds; by the size of the task if
+        None.
+    n_copies
+        Scrambled copies in each split.
     budget
-        The seconds it may take. A probe is timed first; where time is short, repeats, copies,
-        candidates, folds and finally rows are left out, and the plan says so.
+        The seconds after which it ends with the splits that are done. None is no end for all tasks
+        but those that take more than ten minutes, which end after twice the time that they are
+        expected to take (``plan.cap``); ``float("inf")`` is no end in any case.
     learning_curve
         Whether to train on smaller parts of the rows, too.
     allow_blocks
@@ -123,6 +146,8 @@ def compare(  # noqa: PLR0913  a question has many sides
         trained on in every arm, without structure by the probability of their set, and judged at
         the levels of which one block holds the set. A name means its block of the structure given,
         in scrambled copies, too.
+    on_plan
+        Called with the plan before the first split.
 
     Examples
     --------
@@ -131,52 +156,45 @@ def compare(  # noqa: PLR0913  a question has many sides
     >>> y = rng.integers(6, size=300)
     >>> angle = 2 * np.pi * y / 6 + rng.normal(scale=0.8, size=300)
     >>> X = np.column_stack([np.cos(angle), np.sin(angle)])
-    >>> found = compare(X, y, circular(range(6)), n_repeats=1, n_copies=1, random_state=0)
-    >>> found.verdict.finding in ("helps", "regularisation", "no evidence")
+    >>> found = compare(X, y, circular(range(6)), model="boosting", n_repeats=1, random_state=0)
+    >>> found.verdict.finding in ("use it", "do not use it", "undecided")
     True
     """
     start = time.perf_counter()
     if metric not in _DECIDING:
         raise StructentError(f"metric must be 'log loss' or 'accuracy', got {metric!r}")
-    seed, workers = drawn_seed(random_state), checked_n_jobs(n_jobs)
-    model = _checked_estimator(estimator, seed, allow_blocks=allow_blocks)
-    asked, given = _checked_question(structure, y, allow_blocks=allow_blocks)
-    rows = checked_rows(X, y, given, estimator=model, groups=groups, allow_blocks=allow_blocks)
-    n_learning = asked.n_folds if isinstance(asked, LearnedStructure) else 0
-    whole = _checked_plan(n_folds, n_repeats, n_copies, n_learning, rows)
     _check_budget(budget)
-    with telling(progress) as tell:
-        tell("a timed probe", 0, 1)
-        plan, n_used = _affordable_plan(whole, rows, given, model, budget, workers, seed)
-        used = rows.take(drawn_rows(len(rows), n_used, seed))
-        done = _scored_folds(used, asked, model, plan, seed, workers, start + budget, tell)
-        plan = _with_repeats(plan, len(done) // plan.n_folds)
-        curve = _measured_curve(used, asked, model, plan, seed, tell) if learning_curve else None
-    shown = structure_of(asked, model, used, used, np.random.RandomState(seed))
-    task = _described(X, rows, used, shown, plan)
-    return _concluded(task, plan, shown, done, used, metric, seed, start, curve)
-
-
-def drawn_rows(n_rows: int, n_used: int, seed: int) -> IndexArray:
-    """Return the rows that a comparison uses where time is short: all, or a random part."""
-    if n_used >= n_rows:
-        return np.arange(n_rows)
-    return np.sort(np.random.default_rng(seed).permutation(n_rows)[:n_used])
-
-
-def _checked_estimator(estimator: Any, seed: int, *, allow_blocks: bool) -> Any:
-    """Return the seeded estimator, one that is told its validation rows."""
-    if estimator is None:
-        estimator = default_booster()
-    structure_parameter(estimator)
-    if not has_fit_parameter(estimator, "eval_set"):
-        raise StructentError(
-            "a comparison needs an estimator whose fit takes an eval_set and keeps "
-            "validation_log_loss_, as StructuredBoostingClassifier does, got "
-            f"{type(estimator).__name__}; structure_test takes others"
+    seed, workers = drawn_seed(random_state), checked_n_jobs(n_jobs)
+    models = models_of(model, estimator, seed, allow_blocks=allow_blocks)
+    asked, given = _checked_question(structure, y, allow_blocks=allow_blocks)
+    rows = checked_rows(
+        X, y, given, estimator=models[0].estimator, groups=groups, allow_blocks=allow_blocks
+    )
+    numbers = Numbers(n_folds, n_repeats, n_copies)
+    clock = Clock(start, budget)
+    with telling(progress) as tell, quiet_and_on_one_thread():
+        raced = raced_losses(models, asked, rows, numbers, seed, clock, tell)
+        kept = min(models, key=lambda each: raced.get(each.name, 0.0))
+        plan = checked_plan(kept, rows, asked, numbers)
+        on_plan(plan)
+        if budget is None and plan.cap is not None:
+            clock = Clock(start, 60 * plan.cap)
+        done = _scored_splits(kept, asked, rows, plan, seed, workers, clock, tell)
+        curve = _measured_curve(kept, asked, rows, plan, seed, tell) if learning_curve else None
+        shown = structure_of(
+            asked, kept.estimator, rows, rows.coded.classes, np.random.RandomState(seed)
         )
-    model = seeded(estimator, seed)
-    return model.set_params(allow_blocks=True) if allow_blocks else model
+    task = _described(X, rows, shown, plan)
+    study = _Study(kept, X, rows, plan, tuple(done), metric, seed, raced)
+    return study.concluded(task, shown, curve, time.perf_counter() - start)
+
+
+def _check_budget(budget: float | None) -> None:
+    if budget is None:
+        return
+    is_number = isinstance(budget, int | float | np.number) and not isinstance(budget, bool)
+    if not is_number or not budget > 0:  # NaN is not above 0 either
+        raise StructentError(f"budget must be a number of seconds above 0, or None, got {budget!r}")
 
 
 def _checked_question(
@@ -194,195 +212,55 @@ def _checked_question(
     return structure, None
 
 
-def _checked_plan(n_folds: int, n_repeats: int, n_copies: int, n_learning: int, rows: Rows) -> Plan:
-    checked_folds(n_folds, rows, at_least=FEWEST_FOLDS)
-    checked_integer(n_repeats, "n_repeats", at_least=1, at_most=1000)
-    checked_integer(n_copies, "n_copies", at_least=1, at_most=1000)
-    return Plan(n_folds, n_repeats, n_copies, SINGLETON_WEIGHTS, (), n_learning)
+def _scored_splits(
+    model: StudyModel, asked: Asked, rows: Rows, plan: Plan, seed: int, workers: int,
+    clock: Clock, tell: OnProgress,
+) -> list[SplitScores]:  # fmt: skip
+    """Return the scores of all splits that were done before the end of the time, in their order."""
 
-
-def _check_budget(budget: float) -> None:
-    is_number = isinstance(budget, int | float | np.number) and not isinstance(budget, bool)
-    if not is_number or not budget > 0:  # NaN is not above 0 either
-        raise StructentError(f"budget must be a number of seconds above 0, got {budget!r}")
-
-
-def _affordable_plan(
-    plan: Plan, rows: Rows, structure: Structure | None, estimator: Any, budget: float,
-    workers: int, seed: int,
-) -> tuple[Plan, int]:  # fmt: skip
-    """Return the plan that fits into the budget, and how many rows it uses, by a timed probe."""
-    n_probed = min(len(rows), _PROBED_ROWS)
-    probe = rows.take(drawn_rows(len(rows), n_probed, seed))
-    rng = np.random.RandomState(seed)
-    fold_of = probe.folds(plan.n_folds, rng)
-    until_learned = trivial(rows.coded.classes) if structure is None else structure
-    start = time.perf_counter()
-    contest = Contest.of(estimator, until_learned, probe, fold_of, 0, rng)
-    contest.scored(contest.without_structure())
-    seconds = time.perf_counter() - start
-    return affordable(
-        plan,
-        len(rows),
-        max(_PLANNED * budget - seconds, 0.0),
-        probed_rows=n_probed,
-        probed_seconds=seconds,
-        n_jobs=min(workers, plan.n_folds),
-    )
-
-
-# A model with a structure takes more rounds than one without: measured on the weather data.
-_LONGER = 1.4
-# Time grows a little faster than the rows: more of them want more rounds, too.
-_GROWTH = 1.2
-
-
-def seconds_needed(plan: Plan, seconds_a_fit: float, n_jobs: int) -> float:
-    """Return how long a plan takes, given how long a model without structure does."""
-    n_structured = len(plan.singleton_weights) * (1 + plan.n_copies)
-    a_fold = (1.0 + plan.n_learning + _LONGER * n_structured) * seconds_a_fit
-    the_model_to_keep = _LONGER * seconds_a_fit
-    return a_fold * plan.n_folds * plan.n_repeats / n_jobs + the_model_to_keep
-
-
-def seconds_of_rows(n_rows: int, *, probed_rows: int, probed_seconds: float) -> float:
-    """Return how long a fit takes on a number of rows, given how long it took on fewer."""
-    return float(probed_seconds * (n_rows / probed_rows) ** _GROWTH)
-
-
-def affordable(
-    plan: Plan, n_rows: int, budget: float, *, probed_rows: int, probed_seconds: float, n_jobs: int
-) -> tuple[Plan, int]:
-    """Return the plan that fits into the budget, in seconds, and how many rows it uses.
-
-    Repeats go first, then scrambled copies, candidates and folds; rows go last.
-
-    Examples
-    --------
-    >>> plan = Plan(5, 2, 2, (0.1, 0.4, 0.7), ())
-    >>> cut, n_rows = affordable(
-    ...     plan, 1000, 100.0, probed_rows=1000, probed_seconds=1.0, n_jobs=1
-    ... )
-    >>> cut.n_repeats, cut.n_copies, cut.cuts
-    (1, 2, ('1 repeat of the cross-validation instead of 2',))
-    """
-
-    def needed(candidate: Plan, rows: int) -> float:
-        fit = seconds_of_rows(rows, probed_rows=probed_rows, probed_seconds=probed_seconds)
-        return seconds_needed(candidate, fit, n_jobs)
-
-    for shorter in _shorter(plan):
-        if needed(plan, n_rows) <= budget:
-            return plan, n_rows
-        plan = shorter(plan)
-    rows = n_rows
-    while needed(plan, rows) > budget and rows > FEWEST_ROWS:
-        rows = max(FEWEST_ROWS, int(0.9 * rows))
-    if rows < n_rows:
-        plan = _with_cut(plan, f"{rows:,} rows, drawn at random, instead of {n_rows:,}")
-    return plan, rows
-
-
-def _shorter(plan: Plan) -> list[Callable[[Plan], Plan]]:
-    """Return the steps that shorten a plan, in their order."""
-    steps: list[Callable[[Plan], Plan]] = []
-    if plan.n_repeats > 1:
-        cut = f"{_repeats(1)} instead of {plan.n_repeats}"
-        steps.append(lambda p: _with_cut(replace(p, n_repeats=1), cut))
-    if plan.n_copies > 1:
-        copies = f"1 scrambled copy in each fold instead of {plan.n_copies}"
-        steps.append(lambda p: _with_cut(replace(p, n_copies=1), copies))
-    if len(plan.singleton_weights) > 1:
-        middle = plan.singleton_weights[len(plan.singleton_weights) // 2]
-        weights = (
-            f"1 candidate for the weight of the singletons, {middle:g}, instead of "
-            f"{len(plan.singleton_weights)}"
-        )
-        steps.append(lambda p: _with_cut(replace(p, singleton_weights=(middle,)), weights))
-    if plan.n_folds > FEWEST_FOLDS:
-        folds = f"{FEWEST_FOLDS} folds instead of {plan.n_folds}"
-        steps.append(lambda p: _with_cut(replace(p, n_folds=FEWEST_FOLDS), folds))
-    return steps
-
-
-def _with_cut(plan: Plan, cut: str) -> Plan:
-    return replace(plan, cuts=(*plan.cuts, cut))
-
-
-def _repeats(n_repeats: int) -> str:
-    return f"{n_repeats} repeat{'s' * (n_repeats > 1)} of the cross-validation"
-
-
-def _scored_folds(
-    rows: Rows, asked: Asked, estimator: Any, plan: Plan, seed: int, workers: int, end: float,
-    tell: OnProgress,
-) -> list[FoldScores]:  # fmt: skip
-    """Return the scores of all folds of the repeats that begin before the end of the time."""
-    is_late: dict[int, bool] = {}
-
-    def scored(fold: Fold) -> FoldScores | None:
-        late = fold.repeat > 0 and time.perf_counter() > end
-        if is_late.setdefault(fold.repeat, late):  # its first fold decides for the whole repeat
+    def scored(split: Split) -> SplitScores | None:
+        try:
+            return run_split(model, asked, rows, plan, split, seed, clock.check)
+        except TimeIsUpError:
             return None
-        return run_fold(estimator, asked, rows, plan, fold, seed)
 
-    jobs = [(fold,) for fold in _folds(rows, plan, seed)]
-    found = in_parallel(scored, jobs, workers, "folds", tell)
-    return [fold for fold in found if fold is not None]
-
-
-def _folds(rows: Rows, plan: Plan, seed: int) -> list[Fold]:
-    """Return the folds of every repeat."""
-    found = []
-    for repeat in range(plan.n_repeats):
-        fold_of = rows.folds(plan.n_folds, np.random.RandomState((seed, repeat)))
-        for fold in range(plan.n_folds):
-            if not rows.has_class[fold_of == fold].any():  # only where blocks are allowed
-                raise StructentError(
-                    "every fold must have a row that is known by its class, got one where all are "
-                    "known by blocks or sets of classes; a structure is judged on classes"
-                )
-            found.append(Fold(fold_of, fold, repeat))
-    return found
-
-
-def _with_repeats(plan: Plan, n_repeats: int) -> Plan:
-    """Return the plan as it was carried out."""
-    if n_repeats == plan.n_repeats:
-        return plan
-    cut = f"{_repeats(n_repeats)} instead of {plan.n_repeats}, because the time was up"
-    return _with_cut(replace(plan, n_repeats=n_repeats), cut)
+    splits = [(split,) for split in splits_of(rows, plan, seed)]
+    found = list(in_parallel(scored, splits, workers, "splits", tell))
+    done = [split for split in found if split is not None]
+    if len(done) < _FEWEST_SPLITS:
+        raise out_of_time(clock, f"{_FEWEST_SPLITS} of {plan.n_splits} splits were done")
+    return done
 
 
 _PARTS = (0.125, 0.25, 0.5, 1.0)
 
 
 def _measured_curve(
-    rows: Rows, asked: Asked, estimator: Any, plan: Plan, seed: int, tell: OnProgress
+    model: StudyModel, asked: Asked, rows: Rows, plan: Plan, seed: int, tell: OnProgress
 ) -> LearningCurve:
     """Return the losses on the folds of the first repeat, trained on parts of their rows."""
     sizes = tuple(int(part * len(rows) * (1 - 1 / plan.n_folds)) for part in _PARTS)
-    fold_of = rows.folds(plan.n_folds, np.random.RandomState((seed, 0)))
+    splits = splits_of(rows, replace(plan, n_repeats=1), seed)
+    short = replace(plan, n_copies=0, n_references=0)
     table = np.empty((2, len(sizes), plan.n_folds))
     for place, size in enumerate(sizes):
         tell("learning curve", place, len(sizes))
-        for fold in range(plan.n_folds):
-            rng = np.random.RandomState((seed, place, fold))
-            rest, test = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
-            kept = np.concatenate([rng.permutation(rest)[:size], test])
-            part, is_test = rows.take(kept), np.arange(len(kept)) >= len(kept) - len(test)
-            contest = Contest.of(estimator, asked, part, is_test.astype(int), 1, rng)
-            plain = contest.without_structure()
-            best = contest.best_of(plain, contest.structure, plan.singleton_weights)
-            for arm, model in enumerate((plain, best)):
-                table[arm, place, fold] = contest.scored(model).by_level[-1, 0]
+        for split in splits:
+            is_test = split.fold_of == split.fold
+            rng = np.random.RandomState((seed, place, split.fold))
+            train = rng.permutation(np.flatnonzero(~is_test))[:size]
+            kept = np.concatenate([train, np.flatnonzero(is_test)])
+            part = split._replace(fold_of=is_test[kept].astype(int), fold=1)
+            scores = run_split(model, asked, rows.take(kept), short, part, seed)
+            for arm, scored in enumerate((scores.none, scores.structure)):
+                table[arm, place, split.fold] = scored.by_level[-1, 0]
     tell("learning curve", len(sizes), len(sizes))
     return LearningCurve(sizes, *table)
 
 
-def _described(X: Any, rows: Rows, used: Rows, structure: Structure, plan: Plan) -> Task:
+def _described(X: Any, rows: Rows, structure: Structure, plan: Plan) -> Task:
     """Return what was compared."""
-    counts = np.bincount(_known_classes(used, structure), minlength=len(structure.classes))
+    counts = np.bincount(_known_classes(rows, structure), minlength=len(structure.classes))
     rare = tuple(
         label
         for label, count in zip(structure.classes, counts.tolist(), strict=True)
@@ -391,11 +269,10 @@ def _described(X: Any, rows: Rows, used: Rows, structure: Structure, plan: Plan)
     return Task(
         tuple(map(str, getattr(X, "columns", range(np.shape(X)[1])))),
         len(rows),
-        len(used),
         structure.classes,
         tuple(counts.tolist()),
         rare,
-        (*_coarse_rows(used), *((_LEARNED,) if plan.n_learning else ())),
+        (*_coarse_rows(rows), *((_LEARNED,) if plan.n_learning else ())),
     )
 
 
@@ -415,40 +292,129 @@ def _known_classes(rows: Rows, structure: Structure) -> IndexArray:
     return Classes.of_structure(structure).encode(replace(known, sets=()))
 
 
-def _concluded(  # noqa: PLR0913, PLR0917  all that was found
-    task: Task, plan: Plan, structure: Structure, done: list[FoldScores], used: Rows, metric: str,
-    seed: int, start: float, curve: LearningCurve | None,
-) -> Comparison:  # fmt: skip
-    """Return all that was found in the folds that were done."""
-    scores: dict[ArmName, ArmScores] = {
-        "none": _arm([[fold.none] for fold in done]),
-        "structure": _arm([[fold.structure] for fold in done]),
-        "scrambled": _arm([fold.copies for fold in done]),
-    }
-    losses = {arm: _class_losses(scored, metric) for arm, scored in scores.items()}
-    against_none = paired_difference(losses["structure"] - losses["none"], plan.n_folds)
-    against_scrambled = paired_difference(losses["structure"] - losses["scrambled"], plan.n_folds)
-    none, with_structure = np.zeros((2, len(used), len(structure.classes)))
-    for fold in done[: plan.n_folds]:  # every row once
-        none[fold.test] = fold.none.proba
-        with_structure[fold.test] = fold.structure.proba
-    return Comparison(
-        task, plan, structure, done[0].none.levels, scores,
-        np.array([fold.structure.singleton_weight for fold in done]),
-        against_none, against_scrambled, verdict(against_none, against_scrambled, metric),
-        _known_classes(used, structure),
-        {"none": none[used.has_class], "structure": with_structure[used.has_class]},
-        time.perf_counter() - start, seed, curve, metric,
-    )  # fmt: skip
+@dataclass(frozen=True, eq=False)
+class _Study:
+    """What was done: it draws the conclusion, and trains the model to keep.
+
+    Attributes
+    ----------
+    model
+        The kind of model.
+    table
+        The features as they were given, with the names of their columns.
+    rows
+        All rows.
+    plan
+        What was to be done.
+    done
+        The scores of the splits that were done.
+    metric, seed
+        As in :func:`compare`.
+    raced
+        The losses of both kinds of model, where both were tried.
+    """
+
+    model: StudyModel
+    table: Any
+    rows: Rows
+    plan: Plan
+    done: tuple[SplitScores, ...]
+    metric: str
+    seed: int
+    raced: dict[str, float]
+
+    def concluded(
+        self, task: Task, structure: Structure, curve: LearningCurve | None, seconds: float
+    ) -> Comparison:
+        """Return all that was found in the splits that were done."""
+        done = self.done
+        scores: dict[ArmName, ArmScores] = {
+            "none": _arm([[split.none] for split in done]),
+            "structure": _arm([[split.structure] for split in done]),
+            "scrambled": _arm([split.copies for split in done]),
+        }
+        losses = {arm: _class_losses(scored, self.metric) for arm, scored in scores.items()}
+        pairs: tuple[tuple[ArmName, ArmName], ...] = (
+            ("structure", "none"), ("structure", "scrambled"), ("scrambled", "none"),
+        )  # fmt: skip
+        none, scrambled, copies = (
+            paired_difference(losses[arm] - losses[other], self.plan.n_folds)
+            for arm, other in pairs
+        )
+        chosen = tuple(split.structure.tried.candidate for split in done)
+        found = verdict(
+            none, scrambled, copies, metric=self.metric,
+            without=float(abs(losses["none"].mean())), n_plain=chosen.count(NONE),
+        )  # fmt: skip
+        tested, proba = self._tested(len(structure.classes))
+        known = tested & self.rows.has_class
+        return Comparison(
+            task, self.plan, self.model.name, structure, done[0].none.levels, scores,
+            {
+                "structure": chosen,
+                "scrambled": tuple(copy.tried.candidate for s in done for copy in s.copies),
+            },
+            none, scrambled, found,
+            _known_classes(self.rows.take(np.flatnonzero(tested)), structure),
+            {arm: of_arm[known] for arm, of_arm in proba.items()},
+            self._reduced(), self._references(), self.raced, seconds, self.seed, self, curve,
+            self.metric,
+        )  # fmt: skip
+
+    def trained(self, comparison: Comparison, n_jobs: int | None) -> Any:
+        """Return the recommended model, trained on all rows and calibrated by the test rows."""
+        candidate, structure = comparison.recommended, comparison.structure
+        arm: ArmName = "none" if candidate == NONE else "structure"
+        tried = [getattr(split, arm).tried for split in self.done]
+        same = [each for each in tried if each.candidate == candidate]
+        model = self.model.whole(structure, candidate, same)
+        if "n_jobs" in model.get_params():
+            model.set_params(n_jobs=n_jobs)
+        groups = {} if self.rows.groups is None else {"groups": self.rows.groups}
+        model.fit(self.table, self.rows.target, **groups)
+        if isinstance(structure, RandomPartition) and not self.rows.allow_blocks:
+            order = np.argsort(Classes.of_structure(structure).columns)
+            labels = np.array(structure.classes, dtype=object)[comparison.labels]
+            proba = comparison.proba[arm][:, order]
+            model.calibrate_blocks(None, labels, proba=proba)
+        return model
+
+    def _tested(self, n_classes: int) -> tuple[Any, dict[ArmName, FloatArray]]:
+        """Return which rows were tested, and their probabilities by the first split with them."""
+        tested = np.zeros(len(self.rows), dtype=np.bool_)
+        none, structure = np.zeros((2, len(self.rows), n_classes))
+        for split in reversed(self.done):
+            tested[split.test] = True
+            none[split.test], structure[split.test] = split.none.proba, split.structure.proba
+        return tested, {"none": none, "structure": structure}
+
+    def _references(self) -> References:
+        fitted = [split for split in self.done if split.references]
+        if not fitted:
+            return References({}, float("nan"), 0)
+        names = fitted[0].references
+        return References(
+            {name: float(np.mean([split.references[name] for split in fitted])) for name in names},
+            float(
+                np.mean([split.none.by_level[-1, METRICS.index("log loss")] for split in fitted])
+            ),
+            len(fitted),
+        )
+
+    def _reduced(self) -> tuple[str, ...]:
+        n_missing = self.plan.n_splits - len(self.done)
+        if not n_missing:
+            return ()
+        return (f"{n_missing} of {self.plan.n_splits} splits are missing, because the time was up",)
 
 
-def _arm(folds: list[list[Scored]]) -> ArmScores:
-    by_level = [np.mean([scored.by_level for scored in fold], axis=0) for fold in folds]
-    severity = [np.mean([scored.severity for scored in fold]) for fold in folds]
+def _arm(splits: list[list[Scored]]) -> ArmScores:
+    by_level = [np.mean([scored.by_level for scored in split], axis=0) for split in splits]
+    severity = [np.mean([scored.severity for scored in split]) for split in splits]
     return ArmScores(np.array(by_level), np.array(severity))
 
 
 def _class_losses(scores: ArmScores, metric: str) -> FloatArray:
-    """Return what is better when it is lower, of the classes, (folds,)."""
+    """Return what is better when it is lower, of the classes, (splits,)."""
     values: FloatArray = scores.by_level[:, -1, METRICS.index(metric)]
     return -values if metric == "accuracy" else values

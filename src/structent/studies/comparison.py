@@ -1,18 +1,20 @@
-"""What a comparison finds: scores of every fold and level, paired differences, and a verdict."""
+"""What a comparison finds: scores of every split and level, paired differences, and a verdict."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
-
-import numpy as np
-from scipy.stats import t
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from structent._typing import FloatArray, IndexArray
+from structent.errors import StructentError
 from structent.structure import RandomPartition, trivial
 from structent.structure.samplers import Structure
+from structent.studies.differences import Difference
+from structent.studies.plan import NONE, Candidate, Plan
+from structent.studies.verdict import Verdict
 
 ArmName: TypeAlias = Literal["none", "structure", "scrambled"]
 
@@ -23,9 +25,6 @@ ARMS: dict[ArmName, str] = {
     "scrambled": "scrambled copies",
 }
 METRICS = ("log loss", "accuracy", "calibration error")
-CONFIDENCE = 0.95
-
-Finding: TypeAlias = Literal["helps", "regularisation", "no evidence"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,26 +35,37 @@ class Comparison:
     ----------
     task, plan
         What was compared, and how much was done.
+    model
+        The kind of model: "boosting" or "linear".
     structure
-        The structure that was asked about; if it is learned in every fold, the one of all rows.
+        The structure that was asked about; if it is learned in every split, the one of all rows.
     levels
         Its levels, coarsest first, the classes last.
     scores
         The scores of each arm.
     chosen
-        The weight of the singletons that validation rows chose in each fold, 1 for no structure.
+        What validation rows chose in each split, for the structure and for its scrambled copies.
     against_none, against_scrambled
         The paired differences of the structure.
     verdict
-        The sentence at the end.
+        What follows.
     labels
-        The class of each row that is known by its class, as a place among ``task.classes``,
-        (rows,).
+        The class of each row that was tested and is known by its class, as a place among
+        ``task.classes``, (rows,).
     proba
         The probabilities that the models of "none" and "structure" gave to these rows, which they
         had not seen, (rows, classes), in the order of ``task.classes``.
+    reduced
+        What was left out, because the table is large or the time was up, one sentence each.
+    references
+        For comparison: the mean log loss of scikit-learn's own models.
+    raced
+        The validation log loss of each kind of model without structure on the first split, where
+        both were tried.
     seconds, seed
         How long it took, and the seed of all that was drawn: as ``random_state`` it gives the same.
+    keeper
+        What can train the recommended model.
     learning_curve
         Log loss at growing numbers of rows, where it was asked for.
     metric
@@ -64,17 +74,22 @@ class Comparison:
 
     task: Task
     plan: Plan
+    model: str
     structure: Structure
     levels: tuple[str, ...]
     scores: dict[ArmName, ArmScores]
-    chosen: FloatArray
+    chosen: dict[ArmName, tuple[Candidate, ...]]
     against_none: Difference
     against_scrambled: Difference
     verdict: Verdict
     labels: IndexArray
     proba: dict[ArmName, FloatArray]
+    reduced: tuple[str, ...]
+    references: References
+    raced: dict[str, float]
     seconds: float
     seed: int
+    keeper: Keeper | None = None
     learning_curve: LearningCurve | None = None
     metric: str = "log loss"
 
@@ -83,10 +98,48 @@ class Comparison:
         """The structure whose levels are scored: a sampler's levels change, so its classes only."""
         return scored_structure(self.structure)
 
+    @property
+    def n_splits(self) -> int:
+        """How many splits were done."""
+        return len(self.against_none.per_split)
+
     def mean(self, arm: ArmName, level: str, metric: str) -> float:
-        """Return the mean over the folds."""
+        """Return the mean over the splits."""
         table = self.scores[arm].by_level
         return float(table[:, self.levels.index(level), METRICS.index(metric)].mean())
+
+    def n_chosen(self, arm: ArmName) -> dict[Candidate, int]:
+        """Return how often validation rows chose each candidate, the most frequent first.
+
+        Of candidates that were chosen as often, the one with less structure comes first.
+        """
+        counts = Counter(self.chosen[arm])
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], -item[0].loss, item[0])))
+
+    @property
+    def recommended(self) -> Candidate:
+        """How much structure to use: what was chosen most often if it is to be used, else none."""
+        if self.verdict.finding != "use it":
+            return NONE
+        return next(each for each in self.n_chosen("structure") if each != NONE)
+
+    def best_model(self, *, n_jobs: int | None = None) -> Any:
+        """Return the recommended model, trained on all rows and calibrated.
+
+        It has the structure in its loss and parameters only if the finding is "use it", with the
+        candidate that validation rows chose most often. Blocks can be asked for in any case: the
+        model knows the structure, and the probabilities of the test rows calibrate
+        ``predict_blocks`` (:meth:`StructuredBoostingClassifier.calibrate_blocks
+        <structent.estimators.StructuredBoostingClassifier.calibrate_blocks>`).
+
+        Parameters
+        ----------
+        n_jobs
+            How many threads to use; all processors if None or -1.
+        """
+        if self.keeper is None:
+            raise StructentError("a comparison that was loaded or made by hand keeps no rows")
+        return self.keeper.trained(self, n_jobs)
 
     def to_dict(self, *, notes: Sequence[str] = ()) -> dict[str, Any]:
         """Return what was found as plain data, ready for JSON.
@@ -97,7 +150,9 @@ class Comparison:
             What was done to the table before, one sentence each.
         """
         return {
-            "verdict": {"finding": self.verdict.finding, "sentence": self.verdict.sentence},
+            "verdict": asdict(self.verdict),
+            "reduced": list(self.reduced),
+            "model": self.model,
             "metric": self.metric,
             "against_none": self.against_none.to_dict(),
             "against_scrambled": self.against_scrambled.to_dict(),
@@ -109,14 +164,25 @@ class Comparison:
                 | {"mistake severity": float(self.scores[arm].severity.mean())}
                 for arm in ARMS
             },
-            "chosen_singleton_weights": self.chosen.tolist(),
-            "rows": self.task.n_used,
-            "rows_in_table": self.task.n_rows,
+            "for_comparison": {
+                "log_losses": self.references.log_losses,
+                "splits": self.references.n_splits,
+            },
+            "validation_log_loss_of_models": self.raced,
+            "chosen": {
+                arm: [
+                    {**candidate._asdict(), "splits": count}
+                    for candidate, count in self.n_chosen(arm).items()
+                ]
+                for arm in self.chosen
+            },
+            "recommended": self.recommended._asdict(),
+            "rows": self.task.n_rows,
             "folds": self.plan.n_folds,
             "repeats": self.plan.n_repeats,
+            "splits": self.n_splits,
             "rare_classes": list(self.task.rare),
             "notes": [*notes, *self.task.notes],
-            "cuts": list(self.plan.cuts),
             "seconds": self.seconds,
             "seed": self.seed,
         }
@@ -130,7 +196,7 @@ class Comparison:
         group: str | None = None,
         notes: Sequence[str] = (),
         cautions: Sequence[str] = (),
-        model_file: str | os.PathLike[str] | None = None,
+        kept: KeptModel | None = None,
     ) -> None:
         """Write the report: one HTML file that needs nothing else, all or not at all.
 
@@ -145,14 +211,14 @@ class Comparison:
             What was done to the table before, one sentence each.
         cautions
             What belongs beside the verdict, such as columns that were left out, one line each.
-        model_file
-            Where the better model was saved, if it was: the report then says how to use it.
+        kept
+            The model that was saved, if one was: the report then says how to use it.
         """
         from structent.report import comparison_page, write_page  # noqa: PLC0415  it needs this file
 
         page = comparison_page(
             self, data=data, target=target, group=group, notes=notes, cautions=cautions,
-            model_file=model_file,
+            kept=kept,
         )  # fmt: skip
         write_page(path, page)
 
@@ -166,53 +232,21 @@ class Task:
     features
         The names of the columns that the models saw; their numbers if they have no names.
     n_rows
-        The rows with a label; ``n_used`` of them were compared.
+        The rows with a label.
     classes, counts
         The classes in the order of the structure, and the rows known to be of each.
     rare
-        Classes with fewer rows than folds: scored where they fall.
+        Classes with fewer rows than folds: scored in the splits that test them.
     notes
         What a reader of the scores should know, one sentence each.
     """
 
     features: tuple[str, ...]
     n_rows: int
-    n_used: int
     classes: tuple[Any, ...]
     counts: tuple[int, ...]
     rare: tuple[Any, ...]
     notes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How much was done, and what was left out to fit the time budget.
-
-    Attributes
-    ----------
-    n_folds, n_repeats
-        Cross-validation, repeated with other folds.
-    n_copies
-        The scrambled copies of the structure in each fold.
-    singleton_weights
-        The candidates for the weight of the singletons; 1, no structure, is always one of them.
-    cuts
-        What was left out to fit the time budget, one sentence each.
-    n_learning
-        The models trained in each fold to learn the structure; none if it is given.
-    """
-
-    n_folds: int
-    n_repeats: int
-    n_copies: int
-    singleton_weights: tuple[float, ...]
-    cuts: tuple[str, ...]
-    n_learning: int = 0
-
-    @property
-    def cross_validation(self) -> str:
-        """The folds and their repeats in words."""
-        return shown_folds(self.n_folds, self.n_repeats)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,74 +256,45 @@ class ArmScores:
     Attributes
     ----------
     by_level
-        (folds, levels, metrics), in the order of ``Comparison.levels`` and ``METRICS``.
+        (splits, levels, metrics), in the order of ``Comparison.levels`` and ``METRICS``.
     severity
-        The mean distance of mistakes, (folds,).
+        The mean distance of mistakes, (splits,).
     """
 
     by_level: FloatArray
     severity: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class Difference:
-    """A paired difference of the classes' log loss, or of their errors: below 0 is better.
+class References(NamedTuple):
+    """Scikit-learn's own models, for comparison.
 
     Attributes
     ----------
-    per_fold
-        The difference in every fold.
-    mean, low, high
-        Its mean, and the bounds of its confidence interval, corrected for the rows that the
-        training sets of the folds share.
+    log_losses
+        The mean test log loss of each, by its name.
+    ours
+        That of our model without structure, on the same splits.
+    n_splits
+        In how many splits they were fitted: the first ones.
     """
 
-    per_fold: FloatArray
-    mean: float
-    low: float
-    high: float
-
-    @property
-    def half_width(self) -> float:
-        """Half the width of the interval."""
-        return (self.high - self.low) / 2
-
-    @property
-    def is_lower(self) -> bool:
-        """Whether the whole interval is below 0."""
-        return self.high < 0
-
-    @property
-    def p_value(self) -> float:
-        """The chance of a difference as low if there were none, by the corrected t-test.
-
-        It is below .025 exactly where the whole 95 % interval is below 0, and NaN for one fold.
-
-        Examples
-        --------
-        >>> per_fold = np.array([-0.03, -0.01, -0.02, 0.0, -0.04])
-        >>> round(paired_difference(per_fold, 5).p_value, 4)
-        0.0662
-        """
-        freedom = len(self.per_fold) - 1
-        if freedom == 0:
-            return float("nan")
-        error = self.half_width / t.ppf(0.5 + CONFIDENCE / 2, freedom)
-        if error == 0:  # all folds alike: no spread to compare the mean with
-            return float(np.heaviside(self.mean, 0.5))
-        return float(t.cdf(self.mean / error, freedom))
-
-    def to_dict(self) -> dict[str, float]:
-        """Return the mean and the bounds of its interval."""
-        return {"mean": self.mean, "low": self.low, "high": self.high}
+    log_losses: dict[str, float]
+    ours: float
+    n_splits: int
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """What follows, in one plain sentence."""
+class KeptModel(NamedTuple):
+    """Where the recommended model was saved, and one sentence that says what it is."""
 
-    finding: Finding
+    path: str | os.PathLike[str]
     sentence: str
+
+
+class Keeper(Protocol):
+    """What can train the recommended model of a comparison."""
+
+    def trained(self, comparison: Comparison, n_jobs: int | None) -> Any:
+        """Return the model, trained on all rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,73 +306,6 @@ class LearningCurve:
     structure: FloatArray
 
 
-def shown_folds(n_folds: int, n_repeats: int) -> str:
-    """Return folds and repeats in the words of every report.
-
-    Examples
-    --------
-    >>> shown_folds(5, 2), shown_folds(3, 1)
-    ('5 folds x 2 repeats', '3 folds')
-    """
-    return f"{n_folds} folds" if n_repeats == 1 else f"{n_folds} folds x {n_repeats} repeats"
-
-
 def scored_structure(structure: Structure) -> RandomPartition:
     """Return a structure with levels to score: only the classes of a sampler stay the same."""
     return structure if isinstance(structure, RandomPartition) else trivial(structure.classes)
-
-
-def paired_difference(per_fold: FloatArray, n_folds: int) -> Difference:
-    """Return the mean of differences and its interval, corrected as by Nadeau and Bengio (2003).
-
-    Training sets of different folds share most of their rows, so that the differences are not
-    independent; their variance over J folds is (1/J + test rows / training rows) s^2, and not
-    s^2 / J. A single difference has an interval without bounds.
-
-    Parameters
-    ----------
-    per_fold
-        The difference in each fold of each repeat.
-    n_folds
-        The folds of one repeat.
-    """
-    n_differences = len(per_fold)
-    mean = float(per_fold.mean())
-    if n_differences == 1:
-        return Difference(per_fold, mean, -np.inf, np.inf)
-    test_share = 1.0 / (n_folds - 1)
-    error = float(np.sqrt((1.0 / n_differences + test_share) * per_fold.var(ddof=1)))
-    half = float(t.ppf(0.5 + CONFIDENCE / 2, n_differences - 1)) * error
-    return Difference(per_fold, mean, mean - half, mean + half)
-
-
-def verdict(against_none: Difference, against_scrambled: Difference, metric: str) -> Verdict:
-    """Return what follows from the two differences, in one sentence.
-
-    Examples
-    --------
-    >>> better = Difference(np.zeros(0), -0.012, -0.015, -0.009)
-    >>> same = Difference(np.zeros(0), -0.001, -0.003, 0.001)
-    >>> verdict(better, better, "log loss").sentence
-    'The structure lowers log loss by 0.012 ± 0.003 (95 %).'
-    >>> verdict(better, same, "log loss").finding
-    'regularisation'
-    >>> verdict(same, better, "log loss").sentence
-    'There is no evidence that the structure helps: log loss changes by -0.001 ± 0.002 (95 %).'
-    """
-    gain = f"{abs(against_none.mean):.3f} ± {against_none.half_width:.3f} (95 %)"
-    acts = "raises accuracy" if metric == "accuracy" else f"lowers {metric}"
-    if against_none.is_lower and against_scrambled.is_lower:
-        return Verdict("helps", f"The structure {acts} by {gain}.")
-    if against_none.is_lower:
-        return Verdict(
-            "regularisation",
-            f"The structure helps (it {acts} by {gain}), but a scrambled structure helps as much: "
-            "regularisation, not meaning.",
-        )
-    change = -against_none.mean if metric == "accuracy" else against_none.mean
-    return Verdict(
-        "no evidence",
-        f"There is no evidence that the structure helps: {metric} changes by "
-        f"{change:+.3f} ± {against_none.half_width:.3f} (95 %).",
-    )

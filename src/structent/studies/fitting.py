@@ -156,7 +156,8 @@ def checked_folds(n_folds: int, rows: Rows, *, at_least: int) -> int:
 
 
 def _features(X: Any, estimator: Any) -> Any:
-    if type(estimator) is StructuredBoostingClassifier:
+    encodes = type(estimator) is StructuredLogisticRegression and estimator.encode
+    if encodes or type(estimator) is StructuredBoostingClassifier:
         return coded_table(X)
     return X.tocsr() if hasattr(X, "tocsr") else X  # not every sparse format can be indexed
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from structent._typing import FloatArray
 from structent.structure import Partition
-from structent.studies.comparison import Difference, shown_folds
+from structent.studies.differences import Difference
 from structent.studies.orbit import Scrambled
+from structent.studies.plan import shown_folds
 
 # Losses that are equal may differ by rounding, where they are summed in another order.
 _TIE = 1e-12
@@ -125,23 +126,25 @@ class StructureTest:
     @property
     def sentence(self) -> str:
         """What follows, in one plain sentence."""
+        p = f"p = {self.p_value:.3g}; the least that {_counted(self.p.n_drawn)} allow is "
+        p += f"{self.least_p_value:.3g}"
         if self.finding == "helps":
             low, high = self.effect_interval
             return (
                 "The structure helps more than its scrambled copies: log loss is lower by "
-                f"{self.effect:.4f} ({low:.4f} to {high:.4f}), p = {self.p_value:.3g}."
+                f"{self.effect:.4f} ({low:.4f} to {high:.4f}), {p}."
             )
         if self.finding == "no better than none":
             none = self.against_none
             return (
-                f"The structure does not help: it beats its scrambled copies (p = "
-                f"{self.p_value:.3g}), but log loss is lower without structure, by "
+                f"The structure does not help: it beats its scrambled copies ({p}), but log loss "
+                "is lower without structure, by "
                 f"{none.mean:.4f} ({none.low:.4f} to {none.high:.4f})."
             )
         if self.finding == "no evidence":
             return (
                 "There is no evidence that the structure helps more than its scrambled copies: "
-                f"p = {self.p_value:.3g}."
+                f"{p}."
             )
         return (
             f"Whether the structure helps cannot be told at the level {self.level:g}: with "
@@ -194,6 +197,7 @@ class StructureTest:
             "notes": [*notes, *self.notes],
             "p_value": self.p_value,
             "level": self.level,
+            "least_p_value": self.least_p_value,
             "scrambled_copies": self.p.n_drawn,
             "as_good": self.p.n_as_good,
             "stopped_early": self.p.is_stopped_early,

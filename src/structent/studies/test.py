@@ -10,7 +10,7 @@ from itertools import islice
 from numbers import Real
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -22,11 +22,11 @@ from structent._files import JsonLines
 from structent._threads import checked_n_jobs
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
-from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.metrics import structured_log_loss
 from structent.structure import RandomPartition, trivial
 from structent.structure.samplers import Structure
-from structent.studies.comparison import paired_difference
+from structent.studies.arms import Contest, Split
+from structent.studies.differences import paired_difference
 from structent.studies.fitting import (
     Rows,
     asked_structure,
@@ -38,8 +38,19 @@ from structent.studies.fitting import (
     structure_parameter,
     weights_parameter,
 )
+from structent.studies.models import StudyModel, Tried
 from structent.studies.orbit import Orbit, Scrambled, checked_scrambled, draw_copies, identity
+from structent.studies.plan import Plan
 from structent.studies.progress import OnProgress, telling
+from structent.studies.setup import (
+    Clock,
+    Numbers,
+    checked_plan,
+    models_of,
+    quiet_and_on_one_thread,
+    raced_losses,
+    splits_of,
+)
 from structent.studies.significance import (
     PartitionGain,
     PValue,
@@ -49,6 +60,7 @@ from structent.studies.significance import (
 )
 
 _MOST_PERMUTATIONS = 100_000
+_FOLDS = 5
 
 # Fits models with a structure, and gives a loss for every fold: the lower the better.
 FitAndScore: TypeAlias = Callable[[Any], Any]
@@ -59,6 +71,7 @@ def structure_test(  # noqa: PLR0913  a question has many sides
     y: Any,
     structure: Structure | str,
     *,
+    model: str = "auto",
     estimator: Any = None,
     groups: Any = None,
     random_state: Any = None,
@@ -67,7 +80,7 @@ def structure_test(  # noqa: PLR0913  a question has many sides
     n_permutations: int = 199,
     level: float = 0.05,
     stop_after: int | None = 10,
-    n_folds: int = 5,
+    n_folds: int | None = None,
     n_repeats: int = 1,
     keep_in: str | os.PathLike[str] | None = None,
 ) -> StructureTest:
@@ -99,12 +112,15 @@ def structure_test(  # noqa: PLR0913  a question has many sides
         A random partition or a sampler of structent, products and mixes among them, or a short form
         of the command line ("circular:width=3"), which is built from the labels. Of spanning-tree
         partitions the graph is scrambled.
+    model
+        "boosting", "linear" or "auto", as in :func:`~structent.compare`: its models and splits, so
+        that the two agree. In each split validation rows choose where a structure
+        acts, for every copy alike.
     estimator
-        A classifier with the parameter ``structure``, or a pipeline with one; its ``weights`` are
-        the same for all structures. :class:`StructuredBoostingClassifier` with trees of depth 3 and
-        a learning rate of 0.3 that stops after 10 rounds without a better validation loss if None.
-        Or a function that takes a structure and returns its loss in each fold, the lower the
-        better; ``n_folds`` then says how many of its losses make one cross-validation.
+        In place of these, a classifier with the parameter ``structure``, or a pipeline with one; it
+        is used as it is, its ``weights`` the same for all structures. Or a function that takes a
+        structure and returns its loss in each fold, the lower the better; ``n_folds`` then says
+        how many of its losses make one cross-validation.
     groups
         Rows of one group share a fold, (n,), where rows belong together.
     random_state
@@ -122,7 +138,8 @@ def structure_test(  # noqa: PLR0913  a question has many sides
     stop_after
         After how many copies as good as the structure to stop; None to look at all.
     n_folds, n_repeats
-        Folds of the cross-validation, and its repeats with other folds.
+        Folds of the cross-validation, and its repeats with other folds. If ``n_folds`` is None,
+        those of :func:`~structent.compare`, and 5 with an estimator.
     keep_in
         A file of JSON lines for the losses. A test that is broken off goes on from there, and
         structures that were scored are not scored again: for the same ``random_state``, which must
@@ -146,19 +163,19 @@ def structure_test(  # noqa: PLR0913  a question has many sides
     start, seed = perf_counter(), drawn_seed(random_state)
     asked = checked_scrambled(asked_structure(structure, y))
     _check_question(n_permutations, level, stop_after)
-    scoring = _scoring(
-        X, y, asked, estimator, groups, seed, n_jobs, n_folds, n_repeats,
-        _checked_file(keep_in, random_state),
-    )  # fmt: skip
     orbit = _drawn(asked, n_permutations, seed)
-    with telling(progress) as tell:
+    with telling(progress) as tell, quiet_and_on_one_thread():
+        scoring = _scoring(
+            X, y, asked, (model, estimator), groups, seed, n_jobs, n_folds, n_repeats,
+            _checked_file(keep_in, random_state), tell,
+        )  # fmt: skip
         losses, without = scoring.losses_of([asked, trivial(asked.classes)])
         p, null = _permuted(scoring, orbit, losses, stop_after, tell)
     return StructureTest(
         asked, p, level, orbit.size, losses, without, null,
-        paired_difference(losses - null.mean(axis=0), n_folds),
-        paired_difference(losses - without, n_folds),
-        n_folds, scoring.n_rows, perf_counter() - start, seed,
+        paired_difference(losses - null.mean(axis=0), scoring.n_folds),
+        paired_difference(losses - without, scoring.n_folds),
+        scoring.n_folds, scoring.n_rows, perf_counter() - start, seed,
     )  # fmt: skip
 
 
@@ -167,12 +184,13 @@ def partition_gains(  # noqa: PLR0913  a question has many sides
     y: Any,
     structure: Structure | str,
     *,
+    model: str = "auto",
     estimator: Any = None,
     groups: Any = None,
     random_state: Any = None,
     n_jobs: int | None = None,
     progress: bool | OnProgress = False,
-    n_folds: int = 5,
+    n_folds: int | None = None,
     n_repeats: int = 1,
     keep_in: str | os.PathLike[str] | None = None,
 ) -> tuple[PartitionGain, ...]:
@@ -185,8 +203,10 @@ def partition_gains(  # noqa: PLR0913  a question has many sides
 
     Parameters
     ----------
-    X, y, structure, estimator, groups, random_state, n_jobs, progress, n_folds, n_repeats, keep_in
+    X, y, structure, model, estimator, groups, random_state, n_jobs, progress
         As for :func:`~structent.studies.structure_test`; the structure must be fixed.
+    n_folds, n_repeats, keep_in
+        As there.
 
     Examples
     --------
@@ -204,13 +224,13 @@ def partition_gains(  # noqa: PLR0913  a question has many sides
             "structure must be a RandomPartition, whose partitions can be left out one by one, got "
             f"{type(structure).__name__}"
         )
-    scoring = _scoring(
-        X, y, asked, estimator, groups, drawn_seed(random_state), n_jobs, n_folds, n_repeats,
-        _checked_file(keep_in, random_state),
-    )  # fmt: skip
-    parts = _parts(asked)
-    found = []
-    with telling(progress) as tell:
+    parts, seed = _parts(asked), drawn_seed(random_state)
+    found: list[FloatArray] = []
+    with telling(progress) as tell, quiet_and_on_one_thread():
+        scoring = _scoring(
+            X, y, asked, (model, estimator), groups, seed, n_jobs, n_folds, n_repeats,
+            _checked_file(keep_in, random_state), tell,
+        )  # fmt: skip
         for losses in scoring.losses_of([asked, *(_without(asked, kept) for _, kept in parts)]):
             found.append(losses)
             tell("partitions left out", len(found) - 1, len(parts))
@@ -220,7 +240,7 @@ def partition_gains(  # noqa: PLR0913  a question has many sides
             level,
             asked.partitions[places[0]] if len(places) == 1 else None,
             float(asked.weights[list(places)].sum()),
-            paired_difference(whole - losses, n_folds),
+            paired_difference(whole - losses, scoring.n_folds),
         )
         for (level, places), losses in zip(parts, others, strict=True)
     )
@@ -301,28 +321,45 @@ def _without(structure: RandomPartition, places: tuple[int, ...]) -> RandomParti
 
 
 def _scoring(  # noqa: PLR0913, PLR0917  all that structure_test and partition_gains share
-    X: Any, y: Any, structure: Scrambled, estimator: Any, groups: Any, seed: int,
-    n_jobs: int | None, n_folds: int, n_repeats: int, path: Path | None,
+    X: Any, y: Any, structure: Scrambled, model_or_estimator: tuple[str, Any], groups: Any,
+    seed: int, n_jobs: int | None, n_folds: int | None, n_repeats: int, path: Path | None,
+    tell: OnProgress,
 ) -> _Scoring:  # fmt: skip
     """Return how the structures of a test are scored, all that was given checked."""
-    workers = checked_n_jobs(n_jobs)
+    workers, (model, estimator) = checked_n_jobs(n_jobs), model_or_estimator
+    checked_integer(n_repeats, "n_repeats", at_least=1, at_most=1000)
+    if estimator is None:
+        return _choosing(
+            X, y, structure, model, groups, seed, workers, n_folds, n_repeats, path, tell
+        )
+    n_folds = _FOLDS if n_folds is None else n_folds
     if callable(estimator) and not isinstance(estimator, type):
         checked_integer(n_folds, "n_folds", at_least=2, at_most=10_000)
         kept = _KeptLosses(path, "a function")
         return _Scoring(estimator, n_folds, None, workers, kept, kept.read())
-    if estimator is None:
-        # Larger steps than in compare, and one depth: there are hundreds of models to train.
-        estimator = StructuredBoostingClassifier(
-            learning_rate=0.3, max_depth=3, early_stopping_rounds=10, refit=False, n_jobs=1
-        )
     _check_parameters(estimator)
     rows = checked_rows(X, y, structure, estimator=estimator, groups=groups)
     checked_folds(n_folds, rows, at_least=2)
-    checked_integer(n_repeats, "n_repeats", at_least=1, at_most=1000)
     folds_of = [rows.folds(n_folds, np.random.RandomState((seed, i))) for i in range(n_repeats)]
     validated = _CrossValidated(seeded(estimator, seed), rows, tuple(folds_of))
     kept = _KeptLosses(path, "" if path is None else validated.digest(X))
     return _Scoring(validated, n_folds, len(rows), workers, kept, kept.read())
+
+
+def _choosing(  # noqa: PLR0913, PLR0917  the same
+    X: Any, y: Any, structure: Scrambled, model: str, groups: Any, seed: int, workers: int,
+    n_folds: int | None, n_repeats: int, path: Path | None, tell: OnProgress,
+) -> _Scoring:  # fmt: skip
+    """Return how structures are scored by the models and splits of a comparison."""
+    models = models_of(model, None, seed, allow_blocks=False)
+    rows = checked_rows(X, y, structure, estimator=models[0].estimator, groups=groups)
+    numbers, clock = Numbers(n_folds, n_repeats, 1), Clock(perf_counter(), None)
+    raced = raced_losses(models, structure, rows, numbers, seed, clock, tell)
+    chosen = min(models, key=lambda each: raced.get(each.name, 0.0))
+    plan = checked_plan(chosen, rows, structure, numbers)
+    scored = _Compared.of(chosen, structure, rows, plan, seed, workers)
+    kept = _KeptLosses(path, "" if path is None else scored.digest(X, seed))
+    return _Scoring(scored, plan.n_folds, len(rows), workers, kept, kept.read())
 
 
 @dataclass(frozen=True, eq=False)
@@ -377,6 +414,82 @@ class _Scoring:
         return losses
 
 
+class _Plain(NamedTuple):
+    """A split of a comparison: its contest, its test rows, and its model without structure."""
+
+    contest: Contest
+    test: Rows
+    tried: Tried
+    loss: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    """The log loss in every split of a comparison, where validation rows choose the candidate.
+
+    Called with a structure, it gives the losses, (splits,). Models without structure are trained
+    once for all structures.
+
+    Attributes
+    ----------
+    model
+        The kind of model.
+    rows
+        Features, labels and groups.
+    plan
+        The candidates and splits.
+    splits
+        What all structures share in each split.
+    """
+
+    model: StudyModel
+    rows: Rows
+    plan: Plan
+    splits: tuple[_Plain, ...]
+
+    @classmethod
+    def of(
+        cls, model: StudyModel, structure: Scrambled, rows: Rows, plan: Plan, seed: int,
+        workers: int,
+    ) -> _Compared:  # fmt: skip
+        """Return what scores structures; the models without structure are trained here."""
+
+        def plain(split: Split) -> _Plain:
+            rest = rows.outside(split.fold_of, split.fold)
+            test = rows.inside(split.fold_of, split.fold)
+            contest = Contest.of(model, structure, rest, rows.coded.classes, plan, split.rng(seed))
+            tried = contest.plain()
+            return _Plain(contest, test, tried, _test_loss(contest.model_of(tried), test))
+
+        run = Parallel(n_jobs=workers, backend="threading")
+        splits = run(delayed(plain)(split) for split in splits_of(rows, plan, seed))
+        return cls(model, rows, plan, tuple(splits))
+
+    def __call__(self, structure: Any) -> FloatArray:
+        """Return the log loss of the test rows in each split, (splits,)."""
+        return np.array([self._loss(split, structure) for split in self.splits])
+
+    def digest(self, X: Any, seed: int) -> str:
+        """Return a text that stands for data, splits and model, whatever the structure."""
+        settings = (self.model.name, self.model.estimator.get_params(), self.plan, seed)
+        found: str = digest_of((settings, X, self.rows.labels.tolist(), self.rows.groups))
+        return found
+
+    def _loss(self, split: _Plain, structure: Any) -> float:
+        if _is_trivial(structure):
+            return split.loss
+        best = split.contest.best(split.tried, structure, self.plan.candidates)
+        if best is split.tried:
+            return split.loss
+        return _test_loss(split.contest.model_of(best), split.test)
+
+
+def _test_loss(model: Any, test: Rows) -> float:
+    proba = model.predict_proba(test.features)
+    plain = trivial(model.classes_.tolist())
+    return structured_log_loss(test.labels, proba, plain, classes=model.classes_)
+
+
 @dataclass(frozen=True, eq=False)
 class _CrossValidated:
     """The log loss of an estimator in every fold of repeated cross-validation.
@@ -402,7 +515,7 @@ class _CrossValidated:
         model = clone(self.estimator).set_params(**self._parameters(structure))
         return np.array(
             [
-                self._held_out_loss(model, structure, fold_of, fold)
+                self._held_out_loss(model, fold_of, fold)
                 for fold_of in self.folds_of
                 for fold in range(int(fold_of.max()) + 1)
             ]
@@ -429,12 +542,9 @@ class _CrossValidated:
             parameters[prior] = 1.0
         return parameters
 
-    def _held_out_loss(self, model: Any, structure: Any, fold_of: IndexArray, fold: int) -> float:
+    def _held_out_loss(self, model: Any, fold_of: IndexArray, fold: int) -> float:
         train, test = self.rows.outside(fold_of, fold), self.rows.inside(fold_of, fold)
-        model.fit(train.features, train.target)
-        proba = model.predict_proba(test.features)
-        plain = trivial(structure.classes)
-        return structured_log_loss(test.labels, proba, plain, classes=model.classes_)
+        return _test_loss(model.fit(train.features, train.target), test)
 
 
 def _checked_losses(fit_and_score: FitAndScore, structure: Any, n_folds: int) -> FloatArray:

@@ -18,19 +18,19 @@ from structent.kernels import fused
 from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.layout import Layout
 from structent.trees import sketch
-from structent.trees.forest import Forest
+from structent.trees.forest import Forest, GrowingForest
 from structent.trees.growing import BinnedTable, Limits, Nodes, Room, RowArray, grow_tree
 from structent.trees.smoothing import Relatives
 from structent.trees.vectors import add_numbers
 
-DIGEST_OF_VECTORS = "0800ad8697873364"  # Numba's cache does not see edits there
+DIGEST_OF_VECTORS = "f45ee1860b8d88a4"  # Numba's cache does not see edits there
 
 Margins: TypeAlias = NDArray[np.float32]
 
 _BLOCK = 2048  # rows that are summed by themselves, whatever the number of threads
 _WORTH_A_THREAD = 50_000  # numbers
+_DRAWN_ROUNDS, _DRAWN_ROWS = 16, 100_000  # that are drawn at once, at most
 _RACE_ROUNDS, _SMOOTHING_RACE_ROUNDS, _RACE_RATE, _RACE_PATIENCE = 40, 80, 0.3, 6
-_LARGEST = float(np.finfo(np.float32).max)
 
 
 class Examples(NamedTuple):
@@ -133,18 +133,18 @@ def boost(  # noqa: PLR0913  what may change with every round, one by one
     """
     under_way = Booster(rows, start, how)
     judge = None if validation is None or plain is None else _Judge(validation, start, plain, how)
-    while under_way.n_trees < how.n_rounds:
-        number = under_way.n_trees
+    for number in range(how.n_rounds):
         relatives = relatives_of_round(number) if how.leaf_smoothing > 0 else None
-        tree = under_way.add_tree(loss_of_round(number), blocks_of_round(number), relatives)
-        loss = None if judge is None else judge.loss_with(tree)
+        under_way.add_tree(loss_of_round(number), blocks_of_round(number), relatives)
+        loss = None if judge is None else judge.loss_with_last(under_way.trees)
         on_round(number, loss)
         if judge is not None and judge.has_turned(how.early_stopping_rounds):
             break
     if judge is None:
-        return Boosted(Forest.joined(under_way.trees), (), np.empty(0))
-    n_kept = under_way.n_trees if how.early_stopping_rounds is None else judge.best_round + 1
-    forest = Forest.joined(under_way.trees[:n_kept])
+        return Boosted(under_way.trees.first(how.n_rounds), (), np.empty(0))
+    n_trees = under_way.trees.n_trees
+    n_kept = n_trees if how.early_stopping_rounds is None else judge.best_round + 1
+    forest = under_way.trees.first(n_kept)
     return Boosted(forest, tuple(judge.losses), judge.shares_of_rows)
 
 
@@ -249,52 +249,59 @@ class Booster:
         self._leaf_of = np.empty(len(rows.labels), np.int32)
         self._statistics = np.empty((0, 0, 0), np.float32)
         self._room = Room()
-        self.trees: list[Forest] = []
-
-    @property
-    def n_trees(self) -> int:
-        """How many trees there are."""
-        return len(self.trees)
+        self._drawn: list[_Draw] = []
+        self.trees = GrowingForest(len(start))
 
     def add_tree(
         self, loss: Loss, blocks: IntArray | None = None, relatives: Relatives | None = None
-    ) -> Forest:
+    ) -> None:
         """Grow the next tree, and add its values to the logits of all rows."""
         how = self._how
-        rng = np.random.default_rng((how.seed, self.n_trees))
+        drawn = self._next_draw()
         fused.gradient_and_curvature(
             self._margins, self._rows.labels, self._weights, loss.layout,
             curvature=how.curvature, gradient=self._gradient,
             hessian=self._hessian if self._hessian.size else None,
             losses=self._losses, n_threads=how.n_threads, coarse=loss.sets,
         )  # fmt: skip
-        seen, others = _sampled_rows(len(self._rows.labels), how.subsample, rng)
-        table, columns = _sampled_columns(self._rows.table, how.colsample, rng)
-        is_signed = self._write_statistics(blocks, rng)
+        table, is_signed = self._rows.table, self._write_statistics(blocks, drawn.direction)
+        if len(drawn.columns) < table.bins.shape[1]:
+            table = table.take(drawn.columns)
         nodes = grow_tree(
-            table, self._statistics, seen, self._limits, self._room, self._margins.shape[1],
-            how.n_threads, is_signed=is_signed,
+            table, self._statistics, drawn.seen, self._limits, self._room,
+            self._margins.shape[1], how.n_threads, is_signed=is_signed,
         )  # fmt: skip
-        with np.errstate(over="ignore"):
-            gain = np.ldexp(nodes.gain.astype(np.float64), -self._exponent)
-        nodes.gain[:] = np.minimum(gain, _LARGEST)
-        leaves = np.flatnonzero(nodes.left == 0)
-        values = self._leaf_values(nodes, leaves, seen, relatives)
-        tree = Forest.of_tree(nodes, leaves, values, columns)
-        if len(others):
-            margins = self._margins[others]
-            tree.add_to(margins, self._rows.table.bins[others], how.n_threads)
-            self._margins[others] = margins
-        self.trees.append(tree)
-        return tree
+        values = self.trees.add(nodes, drawn.columns, -self._exponent)
+        self._write_values(nodes, drawn.seen, relatives, values)
+        if len(drawn.others):
+            margins = self._margins[drawn.others]
+            bins = self._rows.table.bins[drawn.others]
+            self.trees.add_last_to(margins, bins, how.n_threads)
+            self._margins[drawn.others] = margins
 
-    def _write_statistics(self, blocks: IntArray | None, rng: np.random.Generator) -> bool:
+    def _next_draw(self) -> _Draw:
+        """Return what is random in the next round.
+
+        With few rows several rounds are drawn at once: between the other work of a round, a draw
+        took nearly twice as long.
+        """
+        if not self._drawn:
+            first, (n_rows, n_classes) = self.trees.n_trees, self._margins.shape
+            n_rounds = min(max(_DRAWN_ROWS // n_rows, 1), _DRAWN_ROUNDS)
+            n_columns = self._rows.table.bins.shape[1]
+            for number in reversed(range(first, first + n_rounds)):
+                self._drawn.append(_Draw.of(number, self._how, n_rows, n_columns, n_classes))
+        return self._drawn.pop()
+
+    def _write_statistics(
+        self, blocks: IntArray | None, direction: NDArray[np.float32] | None
+    ) -> bool:
         """Write what splits are searched on; return whether it is the gradient alone."""
         n_rows, n_classes = self._gradient.shape
         given, is_signed = (self._gradient, self._hessian), False
         write: Callable[..., None]
-        if self._how.split_search == "sketch":
-            write = partial(sketch.write_direction, *given, sketch.random_direction(n_classes, rng))
+        if direction is not None:
+            write = partial(sketch.write_direction, *given, direction)
             shape = sketch.pair_shape(n_rows)
         elif blocks is not None:
             write = partial(sketch.write_blocks, *given, blocks)
@@ -307,32 +314,27 @@ class Booster:
         write(self._statistics, self._how.n_threads)
         return is_signed
 
-    def _leaf_values(
-        self, nodes: Nodes, leaves: IndexArray, seen: RowArray, relatives: Relatives | None
-    ) -> NDArray[np.float32]:
-        """Return the values of each leaf, (leaves, classes), and add them to its rows."""
+    def _write_values(
+        self, nodes: Nodes, seen: RowArray, relatives: Relatives | None, values: Margins
+    ) -> None:
+        """Write the values of each leaf, (leaves, classes), and add them to its rows."""
         how, (n_rows, n_classes) = self._how, self._margins.shape
         n_threads = max(1, min(how.n_threads, n_rows * n_classes // _WORTH_A_THREAD))
-        _write_leaves(nodes.begin[leaves], nodes.end[leaves], seen, self._leaf_of)
+        _write_leaves(nodes.begin, nodes.end, nodes.left, seen, self._leaf_of)
         # Blocks of rows are summed by themselves, so that the number of threads does not show.
         n_blocks = -(-n_rows // _BLOCK)
-        sums = np.zeros((n_blocks, len(leaves), 2, n_classes), np.float32)
+        sums: NDArray[Any] = np.empty((n_blocks, len(values), 2, n_classes), np.float32)
         in_parts(
             _sum_gradients, n_blocks, n_threads, self._leaf_of, self._gradient, self._hessian, sums
         )
-        of_leaves = sums.sum(axis=0, dtype=np.float64)  # (leaves, 2, classes)
         if relatives is not None:
-            of_leaves = relatives.smoothed(of_leaves, how.leaf_smoothing)
-        gradient, curvature = of_leaves.transpose(1, 0, 2)
-        curvature += self._limits.reg_lambda
-        # Rows without weight have neither gradient nor curvature.
-        steps = np.divide(-gradient, curvature, out=np.zeros_like(gradient), where=curvature > 0)
-        values: NDArray[np.float32] = (how.learning_rate * steps).astype(np.float32)
+            of_leaves = sums.sum(axis=0, dtype=np.float64)  # (leaves, 2, classes)
+            sums = relatives.smoothed(of_leaves, how.leaf_smoothing)[None]
+        _write_values(sums, self._limits.reg_lambda, how.learning_rate, values)
         in_parts(
             _add_to_rows, n_blocks, n_threads, self._leaf_of, values.reshape(-1), n_classes,
             self._margins.reshape(-1),
         )  # fmt: skip
-        return values
 
 
 class _Judge:
@@ -345,22 +347,24 @@ class _Judge:
         weights = rows.weights / rows.weights.max()  # sums of huge ones would overflow
         self._shares = weights / weights.sum()
         self._margins = _margins(start, len(rows.labels))
+        self._ones = np.ones(len(rows.labels), np.float32)
+        self._losses = np.empty(len(rows.labels), np.float32)
         self.losses: list[float] = []
         self.shares_of_rows: FloatArray = np.empty(0)
         self.best_round = 0
 
-    def loss_with(self, tree: Forest) -> float:
-        """Return the mean loss with one more tree."""
-        tree.add_to(self._margins, self._rows.table.bins, self._n_threads)
-        losses = fused.loss_and_gradient(
-            self._margins, self._rows.labels, self._loss.layout, gradient=None,
+    def loss_with_last(self, trees: GrowingForest) -> float:
+        """Return the mean loss with one more tree, the last."""
+        trees.add_last_to(self._margins, self._rows.table.bins, self._n_threads)
+        fused.gradient_and_curvature(
+            self._margins, self._rows.labels, self._ones, self._loss.layout, losses=self._losses,
             n_threads=self._n_threads, coarse=self._loss.sets,
         )  # fmt: skip
-        self.losses.append(float(losses.rows @ self._shares))
+        self.losses.append(float(self._losses @ self._shares))
         is_first = len(self.losses) == 1
         if is_first or self.losses[-1] < self.losses[self.best_round]:
             self.best_round = len(self.losses) - 1
-            self.shares_of_rows = losses.rows * self._shares
+            self.shares_of_rows = self._losses * self._shares
         return self.losses[-1]
 
     def has_turned(self, patience: int | None) -> bool:
@@ -370,6 +374,35 @@ class _Judge:
 
 def _margins(start: FloatArray, n_rows: int) -> Margins:
     return np.tile(start.astype(np.float32), (n_rows, 1))
+
+
+class _Draw(NamedTuple):
+    """What is random in a round: the rows and columns that a tree sees, and the direction.
+
+    Attributes
+    ----------
+    seen, others
+        The rows that the tree is grown on, and the others.
+    columns
+        The columns that it may be split by.
+    direction
+        What the gradient is multiplied by where splits are searched on a sketch of it, (classes,).
+    """
+
+    seen: RowArray
+    others: IndexArray
+    columns: IndexArray
+    direction: NDArray[np.float32] | None
+
+    @classmethod
+    def of(cls, number: int, how: Boosting, n_rows: int, n_columns: int, n_classes: int) -> _Draw:
+        """Return what is drawn in a round, by its number."""
+        rng = np.random.default_rng((how.seed, number))
+        seen, others = _sampled_rows(n_rows, how.subsample, rng)
+        columns = _sampled_columns(n_columns, how.colsample, rng)
+        is_sketch = how.split_search == "sketch"
+        direction = sketch.random_direction(n_classes, rng) if is_sketch else None
+        return cls(seen, others, columns, direction)
 
 
 def _sampled_rows(
@@ -383,25 +416,24 @@ def _sampled_rows(
     return np.flatnonzero(is_seen).astype(np.int32), np.flatnonzero(~is_seen)
 
 
-def _sampled_columns(
-    table: BinnedTable, share: float, rng: np.random.Generator
-) -> tuple[BinnedTable, IndexArray]:
-    """Return the table of the columns that a tree sees, and which these are."""
-    n_columns = table.bins.shape[1]
+def _sampled_columns(n_columns: int, share: float, rng: np.random.Generator) -> IndexArray:
+    """Return the columns that a tree sees."""
     n_seen = max(1, round(share * n_columns))
     if n_seen == n_columns:
-        return table, np.arange(n_columns)
-    seen = np.sort(rng.permutation(n_columns)[:n_seen])
-    return table.take(seen), seen
+        return np.arange(n_columns)
+    return np.sort(rng.permutation(n_columns)[:n_seen])
 
 
 @kernel
-def _write_leaves(begin: Any, end: Any, seen: Any, leaf_of: Any) -> None:
+def _write_leaves(begin: Any, end: Any, left: Any, seen: Any, leaf_of: Any) -> None:
     """Write the leaf of each row, -1 for those that the tree has not seen."""
     leaf_of[:] = -1
-    for leaf in range(begin.size):
-        for r in range(begin[leaf], end[leaf]):
-            leaf_of[seen[r]] = leaf
+    leaf = 0
+    for node in range(begin.size):
+        if left[node] == 0:
+            for r in range(begin[node], end[node]):
+                leaf_of[seen[r]] = leaf
+            leaf += 1
 
 
 @kernel
@@ -411,6 +443,7 @@ def _sum_gradients(
     """Write the sums of gradient and curvature over the rows of each leaf, block by block."""
     n_classes = gradient.shape[1]
     for block in range(first, last):
+        sums[block] = 0
         for row in range(block * _BLOCK, min((block + 1) * _BLOCK, leaf_of.size)):
             leaf = leaf_of[row]
             if leaf < 0:
@@ -425,6 +458,21 @@ def _sum_gradients(
                 for c in range(n_classes):
                     g[c] += of_row[c]
                     h[c] += abs(of_row[c])
+
+
+@kernel
+def _write_values(sums: Any, reg_lambda: float, learning_rate: float, values: Any) -> None:
+    """Write the values of each leaf, given its sums of gradient and curvature in every block."""
+    for leaf in range(values.shape[0]):
+        for c in range(values.shape[1]):
+            gradient, curvature = 0.0, 0.0
+            for block in range(sums.shape[0]):
+                gradient += sums[block, leaf, 0, c]
+                curvature += sums[block, leaf, 1, c]
+            curvature += reg_lambda
+            # Rows without weight have neither gradient nor curvature.
+            step = -gradient / curvature if curvature > 0 else 0.0
+            values[leaf, c] = learning_rate * step
 
 
 @kernel

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,19 +11,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from structent._compiled import inlined, kernel
+from structent._compiled import inlined, kernel, within
 from structent._files import json_line
 from structent._threads import in_parts
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
 from structent.trees.bins import BinTable
 from structent.trees.growing import Nodes
-from structent.trees.vectors import add_numbers
+from structent.trees.walking import (
+    SMALL_TREE,
+    add_small_trees,
+    add_trees,
+    count_runs,
+    write_runs,
+    write_steps,
+)
 
-DIGEST_OF_VECTORS = "0800ad8697873364"  # Numba's cache does not see edits there
+DIGEST_OF_WALKING = "09587b442d69a348"  # Numba's cache does not see edits there
 
-_TILE = 512  # rows that walk through a tree side by side, and whose logits stay in the cache
 _LEAST_ROWS = 1024  # for a thread
+_VISITS_OF_A_STEP = 50  # how many nodes and runs are compared with a row in the time of a step
 _U = np.uint64
 _DTYPES = {
     "first_node": "<i8", "column": "<i4", "child": "<i4", "goes_left": "<u8", "gain": "<f4",
@@ -32,6 +38,8 @@ _DTYPES = {
 }  # fmt: skip
 _TABLES = ("goes_left", "values")  # arrays of two axes
 _LONGEST_HEADER = 1000  # bytes
+_ONE_ROOT = np.zeros(2, np.int64)  # the first node of a forest of one tree
+_LARGEST = float(np.finfo(np.float32).max)
 DEEPEST_TREE = 30  # max_depth of the estimator is at most this
 
 
@@ -63,39 +71,6 @@ class Forest:
     gain: NDArray[np.float32]
     values: NDArray[np.float32]
 
-    @classmethod
-    def of_tree(
-        cls, nodes: Nodes, leaves: IndexArray, values: NDArray[np.float32], columns: IndexArray
-    ) -> Forest:
-        """Return a tree that was grown on some columns, with the values of each of its leaves."""
-        column = columns[nodes.column].astype(np.int32)
-        child = nodes.left.astype(np.int32)
-        gain = nodes.gain.copy()
-        column[leaves], child[leaves], gain[leaves] = -1, np.arange(len(leaves)), 0
-        bits = np.packbits(nodes.goes_left, axis=1, bitorder="little").view("<u8")
-        return cls(np.array([0, len(column)]), column, child, bits, gain, values)
-
-    @classmethod
-    def joined(cls, forests: Sequence[Forest]) -> Forest:
-        """Return the trees of several forests as one."""
-        n_nodes = np.cumsum([0, *(forest.first_node[-1] for forest in forests)])
-        n_leaves = np.cumsum([0, *(len(forest.values) for forest in forests)])
-        return cls(
-            np.concatenate(
-                [[0], *(f.first_node[1:] + n for f, n in zip(forests, n_nodes, strict=False))]
-            ),
-            np.concatenate([forest.column for forest in forests]),
-            np.concatenate(
-                [
-                    np.where(forest.column < 0, forest.child + before, forest.child)
-                    for forest, before in zip(forests, n_leaves, strict=False)
-                ]
-            ).astype(np.int32),
-            np.concatenate([forest.goes_left for forest in forests]),
-            np.concatenate([forest.gain for forest in forests]),
-            np.concatenate([forest.values for forest in forests]),
-        )
-
     @property
     def n_trees(self) -> int:
         """How many trees there are."""
@@ -103,11 +78,47 @@ class Forest:
 
     def add_to(self, margins: NDArray[np.float32], bins: BinTable, n_threads: int = 1) -> None:
         """Add the values of all trees to the logits of each row, (n, classes)."""
-        in_parts(
-            _add_values, len(bins), n_threads, self.first_node, *self._steps, self.child,
+        rest = (
             self.values.reshape(-1), bins.reshape(-1), bins.shape[1], margins.shape[1],
-            margins.reshape(-1), least=_LEAST_ROWS,
+            margins.reshape(-1),
         )  # fmt: skip
+        if self._is_small:
+            in_parts(
+                add_small_trees, len(bins), n_threads, self.first_node, self.column, self.child,
+                *self._runs, *rest, least=_LEAST_ROWS,
+            )  # fmt: skip
+            return
+        in_parts(
+            add_trees, len(bins), n_threads, self.first_node, *self._steps, self.child, *rest,
+            least=_LEAST_ROWS,
+        )  # fmt: skip
+
+    @cached_property
+    def _is_small(self) -> bool:
+        """Whether it is sooner to sort rows into all leaves of a tree at once than to walk.
+
+        Sets of categories may have many runs of bins, each of which is compared with all rows.
+        Nodes that share a child, in a file that somebody has changed, can only be walked through.
+        """
+        size = np.diff(self.first_node)
+        if self.n_trees == 1 or (size > SMALL_TREE).any():
+            return False
+        n_visits = len(self.column) + self._runs[0][-1]
+        if n_visits > _VISITS_OF_A_STEP * self._steps[2].sum():
+            return False
+        left = (np.repeat(self.first_node[:-1], size) + self.child)[self.column >= 0]
+        n_parents = np.bincount(np.concatenate([left, left + 1]), minlength=len(self.column))
+        is_root = np.isin(np.arange(len(self.column)), self.first_node)
+        return bool((n_parents == ~is_root).all())
+
+    @cached_property
+    def _runs(self) -> tuple[IndexArray, NDArray[np.uint8], NDArray[np.uint8]]:
+        """The bins that go left in each node, as runs: the first run, lowest bins, lengths - 1."""
+        first_run = np.zeros(len(self.column) + 1, np.int64)
+        count_runs(self.column, self.goes_left, first_run)
+        low, length = np.empty((2, int(first_run[-1])), np.uint8)
+        write_runs(self.goes_left, first_run, low, length)
+        return first_run, low, length
 
     @cached_property
     def _steps(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64], IndexArray]:
@@ -120,7 +131,7 @@ class Forest:
         step = np.empty(len(self.column), np.uint64)
         goes_right = ~self.goes_left
         depth = np.zeros(self.n_trees, np.int64)
-        _write_steps(self.first_node, self.column, self.child, step, goes_right, depth)
+        write_steps(self.first_node, self.column, self.child, step, goes_right, depth)
         return step, goes_right.reshape(-1), depth
 
     def gains(self, n_columns: int) -> FloatArray:
@@ -143,6 +154,77 @@ class Forest:
         _check_shapes(forest, n_classes)
         _check_indices(forest, n_columns)
         return forest
+
+
+class GrowingForest:
+    """Trees that are added one after the other, in arrays with room for more of them."""
+
+    def __init__(self, n_classes: int) -> None:
+        self._n_classes = n_classes
+        self._first_node, self._first_leaf = [0], [0]
+        self._column, self._child = np.empty((2, 0), np.int32)
+        self._goes_left, self._gain = np.empty((0, 4), np.uint64), np.empty(0, np.float32)
+        self._values = np.empty((0, n_classes), np.float32)
+        # The steps of the last tree: see Forest._steps.
+        self._step, self._depth = np.empty(0, np.uint64), np.zeros(1, np.int64)
+        self._goes_right = np.empty((0, 4), np.uint64)
+
+    @property
+    def n_trees(self) -> int:
+        """How many trees there are."""
+        return len(self._first_node) - 1
+
+    def add(self, nodes: Nodes, columns: IndexArray, gain_exponent: int = 0) -> NDArray[np.float32]:
+        """Add a tree that was grown on some columns; return where to write its leaves' values.
+
+        Its gains are multiplied by two to the power of ``gain_exponent``. The values are those of
+        its leaves in the order of the nodes, (leaves, classes).
+        """
+        n_nodes, node, leaf = len(nodes.left), self._first_node[-1], self._first_leaf[-1]
+        last_leaf = leaf + (n_nodes + 1) // 2
+        self._make_room(node + n_nodes, last_leaf)
+        _write_tree(
+            nodes.left, nodes.column, nodes.gain, nodes.goes_left, columns, gain_exponent, node,
+            leaf, self._column, self._child, self._goes_left, self._gain, self._step,
+            self._goes_right, self._depth,
+        )  # fmt: skip
+        self._first_node.append(node + n_nodes)
+        self._first_leaf.append(last_leaf)
+        return self._values[leaf:last_leaf]
+
+    def _make_room(self, n_nodes: int, n_leaves: int) -> None:
+        if n_nodes > len(self._column):
+            for name in ("_column", "_child", "_goes_left", "_gain", "_step", "_goes_right"):
+                setattr(self, name, _longer(getattr(self, name), 2 * n_nodes))
+        if n_leaves > len(self._values):
+            self._values = _longer(self._values, 2 * n_leaves)
+
+    def add_last_to(self, margins: NDArray[np.float32], bins: BinTable, n_threads: int = 1) -> None:
+        """Add the values of the last tree to the logits of each row, (n, classes)."""
+        in_parts(
+            add_trees, len(bins), n_threads, _ONE_ROOT, self._step, self._goes_right.reshape(-1),
+            self._depth, self._child[self._first_node[-2] :], self._values.reshape(-1),
+            bins.reshape(-1), bins.shape[1], margins.shape[1], margins.reshape(-1),
+            least=_LEAST_ROWS,
+        )  # fmt: skip
+
+    def first(self, n_trees: int) -> Forest:
+        """Return the first trees."""
+        n_nodes, n_leaves = self._first_node[n_trees], self._first_leaf[n_trees]
+        return Forest(
+            np.array(self._first_node[: n_trees + 1]),
+            self._column[:n_nodes].copy(),
+            self._child[:n_nodes].copy(),
+            self._goes_left[:n_nodes].copy(),
+            self._gain[:n_nodes].copy(),
+            self._values[:n_leaves].copy(),
+        )
+
+
+def _longer(array: NDArray[Any], n: int) -> NDArray[Any]:
+    longer = np.empty((n, *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    return longer
 
 
 def _arrays(content: bytes) -> dict[str, NDArray[Any]]:
@@ -237,47 +319,38 @@ def damaged(why: str) -> StructentError:
 
 
 @kernel
-def _write_steps(
-    first_node: Any, column: Any, child: Any, step: Any, goes_right: Any, depth: Any
-) -> None:
-    above = np.zeros(column.size, np.int64)  # splits above each node
-    for tree in range(first_node.size - 1):
-        for node in range(first_node[tree], first_node[tree + 1]):
-            if column[node] < 0:
-                step[node] = _U(node) << _U(32)
-                goes_right[node] = _U(0)
-                depth[tree] = max(depth[tree], above[node])
-                continue
-            left = first_node[tree] + np.int64(child[node])
-            step[node] = (_U(left) << _U(32)) | _U(column[node])
-            above[left] = above[left + 1] = above[node] + 1
-
-
-@kernel
-def _add_values(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
-    first: int, last: int, first_node: Any, step: Any, goes_right: Any, depth: Any, child: Any,
-    values: Any, bins: Any, n_columns: int, n_classes: int, margins: Any,
+def _write_tree(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
+    left: Any, column_of: Any, gain_of: Any, bins_left: Any, columns: Any, gain_exponent: int,
+    first_node: int, first_leaf: int, column: Any, child: Any, goes_left: Any, gain: Any,
+    step: Any, goes_right: Any, depth: Any,
 ) -> None:  # fmt: skip
-    """Add the values of all trees to the logits of the rows first to last - 1."""
-    nodes = np.empty(_TILE, np.uint64)
-    for tile in range(first, last, _TILE):
-        n_rows = min(_TILE, last - tile)
-        for tree in range(first_node.size - 1):
-            nodes[:n_rows] = _U(first_node[tree])
-            # All rows take one step after the other: the steps of one row wait for each other.
-            for _ in range(depth[tree]):
-                _take_step(step, goes_right, bins, tile * n_columns, n_columns, n_rows, nodes)
-            for r in range(n_rows):
-                of_leaf = np.int64(child[nodes[r]]) * n_classes
-                add_numbers(values, of_leaf, n_classes, margins, (tile + r) * n_classes)
+    """Write the nodes of a tree behind others, from ``first_node`` on, and its steps."""
+    leaf, last_node = first_leaf, first_node + left.size
+    for node in range(left.size):
+        at = first_node + node
+        for word in range(4):
+            goes_left[at, word] = _bits(bins_left, node, 64 * word)
+            goes_right[node, word] = ~goes_left[at, word]
+        if left[node] == 0:
+            column[at], child[at], gain[at] = -1, leaf, 0
+            leaf += 1
+            continue
+        column[at], child[at] = columns[column_of[node]], left[node]
+        gain[at] = min(math.ldexp(float(gain_of[node]), gain_exponent), _LARGEST)
+    depth[0] = 0
+    _write_some_steps(
+        np.array([0, left.size]), column[first_node:last_node], child[first_node:last_node], step,
+        goes_right, depth,
+    )  # fmt: skip
 
 
 @inlined
-def _take_step(
-    step: Any, goes_right: Any, bins: Any, at: int, n_columns: int, n_rows: int, nodes: Any
-) -> None:
-    for r in range(n_rows):
-        node = nodes[r]
-        b = _U(bins[_U(at + r * n_columns) + (step[node] & _U(0xFFFFFFFF))])
-        bits = goes_right[(node << _U(2)) | (b >> _U(6))]
-        nodes[r] = (step[node] >> _U(32)) + ((bits >> (b & _U(63))) & _U(1))
+def _bits(flags: Any, line: int, first: int) -> Any:
+    """Return 64 flags as the bits of a number."""
+    bits = _U(0)
+    for place in range(64):
+        bits |= _U(flags[line, first + place]) << _U(place)
+    return bits
+
+
+_write_some_steps = within(write_steps)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from structent._compiled import kernel
+from structent._compiled import inlined, kernel, within
 from structent._threads import in_parts
 from structent._typing import IndexArray
 from structent.trees.bins import BinTable
@@ -17,12 +17,22 @@ from structent.trees.histogram import fill_histograms
 from structent.trees.splits import search_splits
 from structent.trees.vectors import LANES, PAIR
 
+# Numba's cache does not see edits there
+DIGEST_OF_HISTOGRAM = "302ed90278d25018"
+DIGEST_OF_SPLITS = "b6f6f1a520c8f879"
+
 RowArray: TypeAlias = NDArray[np.int32]
 Statistics: TypeAlias = NDArray[np.float32]
 
 _WORTH_A_THREAD = 100_000  # additions: fewer are done sooner than a second thread is woken
 _MOST = 1e37  # of what float32 holds, with room for a sum
 _MOST_MEMORY = 2**29  # bytes of all histograms; beyond it no parent's histogram is kept
+
+# The steps of growing a tree; the second to the fourth can be shared by threads.
+_BEGIN, _PARTITION, _FILL, _SEARCH, _END = range(5)
+# Places in the counts of ``_Plan``
+_N_NODES, _N_SLOTS, _N_CHOSEN, _N_WORK, _N_FRESH = range(5)  # how many there are
+_FIRST_WORK, _LAST_WORK, _FIRST_FRESH, _LAST_FRESH = range(5, 9)  # what is done at a time
 
 
 @dataclass(frozen=True)
@@ -95,8 +105,7 @@ class BinnedTable:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Nodes:
+class Nodes(NamedTuple):
     """The nodes of a tree; the children of a node are beside each other.
 
     Attributes
@@ -124,24 +133,55 @@ class Nodes:
 
     @classmethod
     def room_for(cls, n: int) -> Nodes:
-        """Return room for so many nodes, all without rows."""
-        begin, end, left, column, depth, slot = np.zeros((6, n), np.int64)
-        return cls(
-            begin, end, left, column, np.zeros(n, np.float32), np.zeros((n, 256), np.bool_), depth,
-            slot,
-        )  # fmt: skip
+        """Return room for so many nodes."""
+        begin, end, left, column, depth, slot = np.empty((6, n), np.int64)
+        gain, goes_left = np.empty(n, np.float32), np.empty((n, 256), np.bool_)
+        return cls(begin, end, left, column, gain, goes_left, depth, slot)
 
     def first(self, n: int) -> Nodes:
         """Return the first n nodes."""
-        return Nodes(*(getattr(self, name)[:n] for name in self.__dataclass_fields__))
+        arrays: Any = (array[:n] for array in self)
+        return Nodes(*arrays)
+
+
+class _Plan(NamedTuple):
+    """What is to be done next.
+
+    Attributes
+    ----------
+    counts
+        How many nodes there are, and so on: see ``_N_NODES`` to ``_LAST_FRESH``.
+    chosen, left_ends
+        The nodes that are split, and where the rows of their left children end.
+    work
+        Which histograms to fill, (nodes, 4): see :func:`fill_histograms`.
+    fresh, slots
+        The nodes whose best split is searched, and where their histograms are.
+    """
+
+    counts: IndexArray
+    chosen: IndexArray
+    left_ends: IndexArray
+    work: IndexArray
+    fresh: IndexArray
+    slots: IndexArray
+
+
+class _Found(NamedTuple):
+    """The best split of the fresh nodes in each column: see :func:`search_splits`."""
+
+    gains: NDArray[np.float32]
+    borders: IndexArray
+    goes_left: NDArray[np.bool_]
 
 
 class Room:
-    """Memory that trees of one size use one after the other."""
+    """Memory that trees use one after the other: the nodes of a tree last until the next one."""
 
     def __init__(self) -> None:
         self._histograms: Statistics = np.empty(0, np.float32)
         self._spare: RowArray = np.empty(0, np.int32)
+        self._lists: dict[tuple[int, ...], tuple[Nodes, _Plan, _Found]] = {}
 
     def histograms(self, size: int) -> Statistics:
         """Return memory for so many numbers."""
@@ -154,6 +194,27 @@ class Room:
         if self._spare.size < n_rows:
             self._spare = np.empty(n_rows, np.int32)
         return self._spare
+
+    def lists(
+        self, n_leaves: int, n_slots: int, n_columns: int, n_cells: int
+    ) -> tuple[Nodes, _Plan, _Found]:
+        """Return memory for a tree of so many leaves, some of whose nodes are searched at once."""
+        key = (n_leaves, n_slots, n_columns, n_cells)
+        if key not in self._lists:
+            chosen, left_ends, fresh = np.empty((3, 2 * n_leaves), np.int64)
+            counts, slots = np.empty(_LAST_FRESH + 1, np.int64), np.empty(n_slots, np.int64)
+            work = np.empty((2 * n_leaves, 4), np.int64)
+            gains = np.empty((n_slots, n_columns), np.float32)
+            borders = np.empty((n_slots, n_columns), np.int64)
+            goes_left = np.empty((n_slots, n_cells), np.bool_)
+            self._lists = {  # of one size, that of the last tree
+                key: (
+                    Nodes.room_for(2 * n_leaves - 1),
+                    _Plan(counts, chosen, left_ends, work, fresh, slots),
+                    _Found(gains, borders, goes_left),
+                )
+            }
+        return self._lists[key]
 
 
 def grow_tree(
@@ -180,7 +241,7 @@ def grow_tree(
     limits
         Where the tree ends.
     room
-        Memory to use.
+        Memory to use, also for the nodes: they last until it is used again.
     n_classes
         How many classes the statistics are about.
     n_threads
@@ -188,158 +249,263 @@ def grow_tree(
     is_signed
         Whether the statistics are gradients only, with their magnitudes for curvatures.
     """
-    most = min(2 ** min(limits.max_depth, 24), len(rows), limits.max_leaves or len(rows))
+    n_chunks, _, n_row_lanes = statistics.shape
+    n_lanes = 2 * LANES if is_signed else n_row_lanes
+    n_columns, n_cells = table.bins.shape[1], int(table.first_cell[-1])
+    most_leaves, n_slots, keeps_parents = _sizes(
+        limits, len(rows), 4 * n_chunks * n_cells * n_lanes
+    )
+    nodes, plan, found = room.lists(most_leaves, n_slots, n_columns, n_cells)
+    histograms = room.histograms(n_slots * n_chunks * n_cells * n_lanes)
+    share = 1.0 if n_lanes == PAIR else 1.0 / n_classes
     growth = _Growth(
-        table, statistics, rows, limits, room, n_threads, max(most, 1), n_classes,
-        is_signed=is_signed,
+        rows, room.spare(len(rows)), table.bins, table.first_cell, table.n_bins,
+        table.is_categorical, table.has_missing, statistics, n_lanes, share, limits.reg_lambda,
+        limits.min_child_weight, histograms,
     )  # fmt: skip
-    growth.begin()
-    while True:
-        chosen = growth.best_next() if limits.max_leaves else growth.level_next()
-        if not len(chosen):
-            return growth.nodes.first(growth.n_nodes)
-        growth.split(chosen)
+    ends = (limits.max_depth, most_leaves, limits.max_leaves is not None, keeps_parents)
+    if n_threads > 1 and len(rows) * n_columns * n_chunks >= 2 * _WORTH_A_THREAD:
+        _grow_in_threads(n_threads, growth, nodes, plan, found, ends)
+    else:
+        _grow(growth, nodes, plan, found, *ends)
+    return nodes.first(int(plan.counts[_N_NODES]))
 
 
-class _Growth:
-    """A tree that is being grown."""
+def _sizes(limits: Limits, n_rows: int, n_bytes: int) -> tuple[int, int, bool]:
+    """Return the most leaves, for how many histograms there is room, and whether parents are kept.
 
-    def __init__(  # noqa: PLR0913  what grow_tree is given
-        self, table: BinnedTable, statistics: Statistics, rows: RowArray, limits: Limits,
-        room: Room, n_threads: int, most_leaves: int, n_classes: int, *, is_signed: bool,
-    ) -> None:  # fmt: skip
-        self.table, self.statistics, self.rows = table, statistics, rows
-        self.limits, self.n_threads, self.most_leaves = limits, n_threads, most_leaves
-        self.nodes, self.n_nodes = Nodes.room_for(2 * most_leaves - 1), 1
-        n_chunks, _, n_row_lanes = statistics.shape
-        self.n_lanes = 2 * LANES if is_signed else n_row_lanes
-        size = int(n_chunks * table.first_cell[-1] * self.n_lanes)
-        # Every split whose children are searched takes one more.
-        n_slots = most_leaves
-        if limits.max_leaves is None:
-            n_slots = min(n_slots, 2 ** max(limits.max_depth - 1, 0))
-        self.keeps_parents = n_slots * size * 4 <= _MOST_MEMORY
-        self.n_slots = n_slots if self.keeps_parents else max(1, _MOST_MEMORY // (4 * size))
-        self.histograms = room.histograms(self.n_slots * size)
-        self.spare = room.spare(len(rows))
-        self.fresh = np.zeros(0, np.int64)
-        n_columns = table.bins.shape[1]
-        self.gains = np.zeros((self.n_slots, n_columns), np.float32)
-        self.borders = np.zeros((self.n_slots, n_columns), np.int64)
-        self.goes_left = np.zeros((self.n_slots, int(table.first_cell[-1])), np.bool_)
-        self.n_used = 1
-        self.share = 1.0 if self.n_lanes == PAIR else 1.0 / n_classes
+    A histogram has so many bytes.
+    """
+    most_leaves = max(min(2 ** min(limits.max_depth, 24), n_rows, limits.max_leaves or n_rows), 1)
+    # Every split whose children are searched takes one more.
+    n_slots = most_leaves
+    if limits.max_leaves is None:
+        n_slots = min(n_slots, 2 ** max(limits.max_depth - 1, 0))
+    if n_slots * n_bytes <= _MOST_MEMORY:
+        return most_leaves, n_slots, True
+    return most_leaves, max(1, _MOST_MEMORY // n_bytes), False
 
-    def begin(self) -> None:
-        """Search the split of the root."""
-        self.nodes.end[0] = len(self.rows)
-        if self.most_leaves > 1:
-            self._search(np.array([[0, len(self.rows), 0, -1]]), np.array([0]))
 
-    def level_next(self) -> IndexArray:
-        """Return the nodes of the last level that gain from a split."""
-        return self.fresh[self.nodes.gain[self.fresh] > 0]
+class _Growth(NamedTuple):
+    """What a tree is grown from: see :func:`grow_tree`, and its histograms."""
 
-    def best_next(self) -> IndexArray:
-        """Return the leaf that gains most from a split, as long as there may be more leaves."""
-        if (self.n_nodes + 1) // 2 >= self.most_leaves:
-            return self.fresh[:0]
-        gains = np.where(self.nodes.left == 0, self.nodes.gain, 0)[: self.n_nodes]
-        best = int(gains.argmax())
-        return np.array([best] if gains[best] > 0 else [], dtype=np.int64)
-
-    def split(self, chosen: IndexArray) -> None:
-        """Split the nodes, and search the splits of their children."""
-        nodes, limits = self.nodes, self.limits
-        left_ends = np.empty(len(chosen), np.int64)
-        in_parts(
-            _partition_rows, len(chosen), self._threads_for(len(self.rows) * 8), chosen,
-            nodes.begin, nodes.end, nodes.column, nodes.goes_left, self.table.bins,
-            self.table.n_bins, self.table.is_categorical, self.rows, self.spare,
-            left_ends,
-        )  # fmt: skip
-        work, fresh = np.empty((2 * len(chosen), 4), np.int64), np.empty(2 * len(chosen), np.int64)
-        self.n_nodes, self.n_used, n_work, n_fresh = _open_children(
-            chosen, left_ends, nodes.begin, nodes.end, nodes.left, nodes.gain, nodes.depth,
-            nodes.slot, self.n_nodes, self.n_used, limits.max_depth, self.keeps_parents, work,
-            fresh,
-        )  # fmt: skip
-        self._search(work[:n_work], fresh[:n_fresh])
-
-    def _search(self, work: IndexArray, fresh: IndexArray) -> None:
-        """Fill the histograms that are new, and search the best split of the fresh nodes."""
-        self.fresh = fresh
-        if self.keeps_parents:
-            self._search_some(work, fresh)
-            return
-        for at in range(0, len(work), self.n_slots):
-            some = work[at : at + self.n_slots]
-            some[:, 2] = np.arange(len(some))
-            self.nodes.slot[fresh[at : at + self.n_slots]] = some[:, 2]
-            self._search_some(some, fresh[at : at + self.n_slots])
-
-    def _search_some(self, work: IndexArray, fresh: IndexArray) -> None:
-        if not len(fresh):
-            return
-        table, nodes, limits = self.table, self.nodes, self.limits
-        n_chunks, n_rows, n_row_lanes = self.statistics.shape
-        n_columns = table.bins.shape[1]
-        n_counted = int((work[:, 1] - work[:, 0]).sum())
-        in_parts(
-            fill_histograms, n_columns, self._threads_for(n_counted * n_columns * n_chunks), work,
-            self.rows, table.bins.reshape(-1), n_columns, self.statistics.reshape(-1), n_rows,
-            n_row_lanes, self.n_lanes, table.first_cell, self.histograms,
-        )  # fmt: skip
-        slots = nodes.slot[fresh]
-        in_parts(
-            search_splits, n_columns,
-            self._threads_for(len(fresh) * int(table.first_cell[-1]) * n_chunks), slots,
-            self.histograms, n_chunks, self.n_lanes, self.share, table.first_cell,
-            table.is_categorical, table.has_missing, limits.reg_lambda, limits.min_child_weight,
-            self.gains, self.borders, self.goes_left,
-        )  # fmt: skip
-        _choose_columns(
-            fresh, self.gains, self.borders, self.goes_left, table.first_cell,
-            table.is_categorical, nodes.gain, nodes.column, nodes.goes_left,
-        )  # fmt: skip
-
-    def _threads_for(self, n_additions: int) -> int:
-        return max(1, min(self.n_threads, n_additions // _WORTH_A_THREAD))
+    rows: RowArray
+    spare: RowArray
+    bins: BinTable
+    first_cell: IndexArray
+    n_bins: IndexArray
+    is_categorical: NDArray[np.bool_]
+    has_missing: NDArray[np.bool_]
+    statistics: Statistics
+    n_lanes: int
+    share: float
+    reg_lambda: float
+    min_child_weight: float
+    histograms: Statistics
 
 
 @kernel
-def _choose_columns(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
-    fresh: Any, gains: Any, borders: Any, goes_left: Any, first_cell: Any, is_categorical: Any,
-    gain: Any, column: Any, bins_left: Any,
+def _grow(
+    growth: Any, nodes: Any, plan: Any, found: Any, max_depth: int, most_leaves: int,
+    is_best_first: bool, keeps_parents: bool,
 ) -> None:  # fmt: skip
+    """Grow a tree in one thread: a call from Python for every step takes as long as few rows."""
+    counts, n_columns, step = plan.counts, growth.bins.shape[1], _BEGIN
+    n_chunks, n_rows, n_row_lanes = growth.statistics.shape
+    bins, statistics = growth.bins.reshape(-1), growth.statistics.reshape(-1)
+    while step != _END:
+        if step == _PARTITION:
+            _partition_some(
+                0, counts[_N_CHOSEN], plan.chosen, plan.left_ends, growth.rows, growth.spare,
+                growth.bins, growth.n_bins, growth.is_categorical, nodes,
+            )  # fmt: skip
+        elif step == _FILL:
+            _fill_some(
+                0, n_columns, plan.work[counts[_FIRST_WORK] : counts[_LAST_WORK]], growth.rows,
+                bins, n_columns, statistics, n_rows, n_row_lanes, growth.n_lanes,
+                growth.first_cell, growth.histograms,
+            )  # fmt: skip
+        elif step == _SEARCH:
+            _search_some(
+                0, n_columns, plan.slots[: counts[_LAST_FRESH] - counts[_FIRST_FRESH]],
+                growth.histograms, n_chunks, growth.n_lanes, growth.share, growth.first_cell,
+                growth.is_categorical, growth.has_missing, growth.reg_lambda,
+                growth.min_child_weight, found.gains, found.borders, found.goes_left,
+            )  # fmt: skip
+        step = _plan_some(
+            step, growth.rows.size, growth.first_cell, growth.is_categorical, nodes, plan, found,
+            max_depth, most_leaves, is_best_first, keeps_parents,
+        )  # fmt: skip
+
+
+def _grow_in_threads(
+    n_threads: int, growth: _Growth, nodes: Nodes, plan: _Plan, found: _Found,
+    ends: tuple[int, int, bool, bool],
+) -> None:  # fmt: skip
+    """Grow a tree in several threads, which share the work of every step."""
+    (n_chunks, n_rows, n_row_lanes), counts = growth.statistics.shape, plan.counts
+    n_columns, n_lanes, first_cell = growth.bins.shape[1], growth.n_lanes, growth.first_cell
+    bins, statistics = growth.bins.reshape(-1), growth.statistics.reshape(-1)
+    step = _BEGIN
+    while step != _END:
+        if step == _PARTITION:
+            in_parts(
+                _partition_rows, int(counts[_N_CHOSEN]), _threads(n_threads, 8 * len(growth.rows)),
+                plan.chosen, plan.left_ends, growth.rows, growth.spare, growth.bins,
+                growth.n_bins, growth.is_categorical, nodes,
+            )  # fmt: skip
+        elif step == _FILL:
+            work = plan.work[counts[_FIRST_WORK] : counts[_LAST_WORK]]
+            n_added = int((work[:, 1] - work[:, 0]).sum()) * n_columns * n_chunks
+            in_parts(
+                fill_histograms, n_columns, _threads(n_threads, n_added), work, growth.rows, bins,
+                n_columns, statistics, n_rows, n_row_lanes, n_lanes, first_cell, growth.histograms,
+            )  # fmt: skip
+        elif step == _SEARCH:
+            slots = plan.slots[: counts[_LAST_FRESH] - counts[_FIRST_FRESH]]
+            n_added = len(slots) * int(first_cell[-1]) * n_chunks
+            in_parts(
+                search_splits, n_columns, _threads(n_threads, n_added), slots, growth.histograms,
+                n_chunks, n_lanes, growth.share, first_cell, growth.is_categorical,
+                growth.has_missing, growth.reg_lambda, growth.min_child_weight, *found,
+            )  # fmt: skip
+        step = _plan_step(
+            step, len(growth.rows), first_cell, growth.is_categorical, nodes, plan, found, *ends
+        )
+
+
+def _threads(n_threads: int, n_additions: int) -> int:
+    return max(1, min(n_threads, n_additions // _WORTH_A_THREAD))
+
+
+@kernel
+def _plan_step(  # noqa: PLR0913, PLR0917  plain values, which Numba knows
+    done: int, n_rows: int, first_cell: Any, is_categorical: Any, nodes: Any, plan: Any,
+    found: Any, max_depth: int, most_leaves: int, is_best_first: bool, keeps_parents: bool,
+) -> int:  # fmt: skip
+    """Return the step that comes after one that is done, and write what is to be done in it."""
+    counts = plan.counts
+    if done == _FILL:
+        return _SEARCH
+    if done == _BEGIN:
+        _begin(n_rows, nodes, plan, most_leaves)
+    elif done == _PARTITION:
+        _open_children(nodes, plan, max_depth, keeps_parents)
+    else:
+        fresh = plan.fresh[counts[_FIRST_FRESH] : counts[_LAST_FRESH]]
+        _choose_columns(fresh, first_cell, is_categorical, nodes, found)
+    if counts[_LAST_FRESH] < counts[_N_FRESH]:
+        _take_some(nodes, plan, keeps_parents)
+        return _FILL
+    if is_best_first:
+        _choose_best(nodes, plan, most_leaves)
+    else:
+        _choose_level(nodes, plan)
+    return _PARTITION if counts[_N_CHOSEN] > 0 else _END
+
+
+@inlined
+def _begin(n_rows: int, nodes: Any, plan: Any, most_leaves: int) -> None:
+    """Write the root, and that its split is searched."""
+    counts = plan.counts
+    counts[:] = 0
+    _write_node(nodes, 0, 0, n_rows, 0)
+    counts[_N_NODES] = counts[_N_SLOTS] = 1
+    if most_leaves > 1:
+        counts[_N_WORK] = counts[_N_FRESH] = 1
+        _write_work(plan.work, 0, 0, n_rows, 0, -1)
+        plan.fresh[0] = 0
+
+
+@inlined
+def _write_node(nodes: Any, node: int, begin: int, end: int, depth: int) -> None:
+    """Write a leaf whose split was not yet searched."""
+    nodes.begin[node], nodes.end[node], nodes.depth[node] = begin, end, depth
+    nodes.left[node] = nodes.column[node] = nodes.slot[node] = 0
+    nodes.gain[node] = 0
+    nodes.goes_left[node, :] = False
+
+
+@inlined
+def _write_work(work: Any, place: int, begin: int, end: int, slot: int, parent: int) -> None:
+    work[place, 0], work[place, 1], work[place, 2], work[place, 3] = begin, end, slot, parent
+
+
+@inlined
+def _take_some(nodes: Any, plan: Any, keeps_parents: bool) -> None:
+    """Take the next fresh nodes: all of them, or as many as there is room for histograms."""
+    counts, fresh = plan.counts, plan.fresh
+    first, last = counts[_LAST_FRESH], counts[_N_FRESH]
+    counts[_LAST_WORK] = counts[_N_WORK]
+    if not keeps_parents:
+        last = min(last, first + plan.slots.size)
+        counts[_FIRST_WORK], counts[_LAST_WORK] = first, last
+        for place in range(first, last):
+            plan.work[place, 2] = nodes.slot[fresh[place]] = place - first
+    counts[_FIRST_FRESH], counts[_LAST_FRESH] = first, last
+    for place in range(first, last):
+        plan.slots[place - first] = nodes.slot[fresh[place]]
+
+
+@inlined
+def _choose_level(nodes: Any, plan: Any) -> None:
+    """Choose the nodes of the last level that gain from a split."""
+    n_chosen = 0
+    for place in range(plan.counts[_N_FRESH]):
+        node = plan.fresh[place]
+        if nodes.gain[node] > 0:
+            plan.chosen[n_chosen] = node
+            n_chosen += 1
+    plan.counts[_N_CHOSEN] = n_chosen
+
+
+@inlined
+def _choose_best(nodes: Any, plan: Any, most_leaves: int) -> None:
+    """Choose the leaf that gains most from a split, as long as there may be more leaves."""
+    n_nodes, best, gain = plan.counts[_N_NODES], -1, np.float32(0)
+    if (n_nodes + 1) // 2 < most_leaves:
+        for node in range(n_nodes):
+            if nodes.left[node] == 0 and nodes.gain[node] > gain:
+                best, gain = node, nodes.gain[node]
+    plan.chosen[0] = best
+    plan.counts[_N_CHOSEN] = 1 if best >= 0 else 0
+
+
+@inlined
+def _choose_columns(
+    fresh: Any, first_cell: Any, is_categorical: Any, nodes: Any, found: Any
+) -> None:
     """Write the best split of each node: of equal ones the first column, the first border."""
+    gains, borders, goes_left = found.gains, found.borders, found.goes_left
     for place in range(fresh.size):
         node, best = fresh[place], 0
         for j in range(1, gains.shape[1]):
             if gains[place, j] > gains[place, best]:
                 best = j
-        gain[node], column[node] = gains[place, best], best
+        nodes.gain[node], nodes.column[node] = gains[place, best], best
         cell, n_bins = first_cell[best], first_cell[best + 1] - first_cell[best] - 1
         for b in range(n_bins):
             is_left = b <= borders[place, best]
-            bins_left[node, b] = goes_left[place, cell + b] if is_categorical[best] else is_left
-        bins_left[node, n_bins] = goes_left[place, cell + n_bins]
+            nodes.goes_left[node, b] = (
+                goes_left[place, cell + b] if is_categorical[best] else is_left
+            )
+        nodes.goes_left[node, n_bins] = goes_left[place, cell + n_bins]
 
 
 @kernel
 def _partition_rows(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
-    first: int, last: int, chosen: Any, begin: Any, end: Any, column: Any, goes_left: Any,
-    bins: Any, n_bins: Any, is_categorical: Any, rows: Any, spare: Any, left_ends: Any,
+    first: int, last: int, chosen: Any, left_ends: Any, rows: Any, spare: Any, bins: Any,
+    n_bins: Any, is_categorical: Any, nodes: Any,
 ) -> None:  # fmt: skip
     """Put the rows that go left before the others, for the nodes ``chosen[first:last]``.
 
     Where no row of a node has a missing value, missing values go with the larger part; categories
     that no row has go where missing values go.
     """
-    has_rows = np.empty(256, np.bool_)
+    has_rows, goes_left = np.empty(256, np.bool_), nodes.goes_left
     for place in range(first, last):
         node = chosen[place]
-        j, start, stop = column[node], begin[node], end[node]
+        j, start, stop = nodes.column[node], nodes.begin[node], nodes.end[node]
         left, right = start, start
         has_rows[:] = False
         for r in range(start, stop):
@@ -361,47 +527,41 @@ def _partition_rows(  # noqa: PLR0913, PLR0917  plain arrays, not an object of t
                 goes_left[node, b] = goes_left[node, missing]
 
 
-@kernel
-def _open_children(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
-    chosen: Any, left_ends: Any, begin: Any, end: Any, left: Any, gain: Any, depth: Any,
-    slot: Any, n_nodes: int, n_used: int, max_depth: int, keeps_parents: bool, work: Any,
-    fresh: Any,
-) -> tuple[int, int, int, int]:  # fmt: skip
-    """Write the children of the nodes that are split, and which histograms they need.
-
-    Returns how many nodes and histograms there are, how many are to be counted, and how many nodes
-    are to be searched.
-    """
-    n_work, n_fresh = 0, 0
-    for place in range(chosen.size):
-        node, child = chosen[place], n_nodes
+@inlined
+def _open_children(nodes: Any, plan: Any, max_depth: int, keeps_parents: bool) -> None:
+    """Write the children of the nodes that are split, and which histograms they need."""
+    counts, work = plan.counts, plan.work
+    n_nodes, n_slots, n_work, n_fresh = counts[_N_NODES], counts[_N_SLOTS], 0, 0
+    for place in range(counts[_N_CHOSEN]):
+        node, child, middle = plan.chosen[place], n_nodes, plan.left_ends[place]
+        begin, end, depth = nodes.begin[node], nodes.end[node], nodes.depth[node] + 1
         # In bins without rows, rounding may leave a gain where there is none.
-        if left_ends[place] == begin[node] or left_ends[place] == end[node]:
-            gain[node] = 0
+        if middle in (begin, end):
+            nodes.gain[node] = 0
             continue
-        left[node] = child
+        nodes.left[node] = child
         n_nodes += 2
-        begin[child], end[child] = begin[node], left_ends[place]
-        begin[child + 1], end[child + 1] = left_ends[place], end[node]
-        depth[child] = depth[child + 1] = depth[node] + 1
-        if depth[child] >= max_depth:
+        _write_node(nodes, child, begin, middle, depth)
+        _write_node(nodes, child + 1, middle, end, depth)
+        if depth >= max_depth:
             continue
-        for side in range(2):
-            fresh[n_fresh + side] = child + side
+        plan.fresh[n_fresh], plan.fresh[n_fresh + 1] = child, child + 1
         n_fresh += 2
-        if keeps_parents:
-            smaller = (
-                child
-                if end[child] - begin[child] <= end[child + 1] - begin[child + 1]
-                else child + 1
-            )
-            slot[smaller], slot[2 * child + 1 - smaller] = n_used, slot[node]
-            work[n_work, 0], work[n_work, 1] = begin[smaller], end[smaller]
-            work[n_work, 2], work[n_work, 3] = n_used, slot[node]
-            n_work, n_used = n_work + 1, n_used + 1
-        else:
-            for side in range(2):
-                work[n_work, 0], work[n_work, 1] = begin[child + side], end[child + side]
-                work[n_work, 2], work[n_work, 3] = 0, -1
-                n_work += 1
-    return n_nodes, n_used, n_work, n_fresh
+        if not keeps_parents:
+            _write_work(work, n_work, begin, middle, 0, -1)
+            _write_work(work, n_work + 1, middle, end, 0, -1)
+            n_work += 2
+            continue
+        smaller = child if middle - begin <= end - middle else child + 1
+        nodes.slot[smaller], nodes.slot[2 * child + 1 - smaller] = n_slots, nodes.slot[node]
+        _write_work(
+            work, n_work, nodes.begin[smaller], nodes.end[smaller], n_slots, nodes.slot[node]
+        )
+        n_work, n_slots = n_work + 1, n_slots + 1
+    counts[_N_NODES], counts[_N_SLOTS] = n_nodes, n_slots
+    counts[_N_WORK], counts[_N_FRESH], counts[_FIRST_WORK] = n_work, n_fresh, 0
+    counts[_FIRST_FRESH] = counts[_LAST_FRESH] = 0
+
+
+_partition_some, _fill_some = within(_partition_rows), within(fill_histograms)
+_search_some, _plan_some = within(search_splits), within(_plan_step)

@@ -18,7 +18,7 @@ import numpy as np
 from structent._compiled import inlined, kernel
 from structent.trees.vectors import LANES, PAIR, add_border_scores
 
-DIGEST_OF_VECTORS = "0800ad8697873364"  # Numba's cache does not see edits there
+DIGEST_OF_VECTORS = "f45ee1860b8d88a4"  # Numba's cache does not see edits there
 
 _MOST_CELLS = 256
 _POWER_STEPS = 8  # of the power method: an order of categories needs no exact direction
@@ -201,24 +201,35 @@ def _search_categories(  # noqa: PLR0913, PLR0917  plain arrays, not an object o
     1958). For several the order is along the direction in which these vectors differ most.
     """
     g, h = _cells_of_column(histograms, at, cell, n_bins + 1, n_chunks, n_cells, n_lanes)
-    total_g, total_h = g.sum(axis=0), h.sum(axis=0)
-    is_there = h.sum(axis=1) > np.float32(_LEAST_GAIN) * total_h.sum()
-    order = _order_of_categories(g[:n_bins], h[:n_bins], total_g / (total_h + lam), lam)
+    n = g.shape[1]
+    sums = np.zeros((6, n), np.float32)
+    total_g, total_h, left_g, left_h, right_g, right_h = sums
+    for b in range(n_bins + 1):
+        _add(g[b], total_g)
+        _add(h[b], total_h)
+    least_there = np.float32(_LEAST_GAIN) * _sum(total_h)
+    order = _order_of_categories(g[:n_bins], h[:n_bins], total_g, total_h, lam)
     best, n_left, missing_left = alone * np.float32(1 + _LEAST_GAIN), 0, False
-    for with_missing in range(2 if is_there[n_bins] else 1):
-        left_g = g[n_bins].copy() if with_missing else np.zeros_like(total_g)
-        left_h = h[n_bins].copy() if with_missing else np.zeros_like(total_h)
+    for with_missing in range(2 if _sum(h[n_bins]) > least_there else 1):
+        for c in range(n):
+            left_g[c] = g[n_bins, c] if with_missing else 0
+            left_h[c] = h[n_bins, c] if with_missing else 0
         for place in range(n_bins):
             b = order[place]
-            if not is_there[b]:
+            if not _sum(h[b]) > least_there:
                 continue
-            left_g += g[b]
-            left_h += h[b]
-            # Rounding may leave less than nothing on the right.
-            right_g, right_h = total_g - left_g, np.maximum(total_h - left_h, np.float32(0))
-            if left_h.sum() < least or right_h.sum() < least:
+            _add(g[b], left_g)
+            _add(h[b], left_h)
+            for c in range(n):
+                right_g[c] = total_g[c] - left_g[c]
+                # Rounding may leave less than nothing on the right.
+                right_h[c] = max(total_h[c] - left_h[c], np.float32(0))
+            if _sum(left_h) < least or _sum(right_h) < least:
                 continue
-            score = (left_g * left_g / (left_h + lam) + right_g * right_g / (right_h + lam)).sum()
+            score = np.float32(0)
+            for c in range(n):
+                of_left = left_g[c] * left_g[c] / (left_h[c] + lam)
+                score += of_left + right_g[c] * right_g[c] / (right_h[c] + lam)
             if score > best:
                 best, n_left, missing_left = score, place + 1, with_missing == 1
     if n_left > 0:
@@ -226,8 +237,23 @@ def _search_categories(  # noqa: PLR0913, PLR0917  plain arrays, not an object o
     for place in range(n_bins):
         b = order[place]
         # A category without a row here goes where missing values go.
-        goes_left[node, cell + b] = place < n_left if is_there[b] else missing_left
+        is_there = _sum(h[b]) > least_there
+        goes_left[node, cell + b] = place < n_left if is_there else missing_left
     goes_left[node, cell + n_bins] = missing_left
+
+
+@inlined
+def _add(numbers: Any, to: Any) -> None:
+    for c in range(to.size):
+        to[c] += numbers[c]
+
+
+@inlined
+def _sum(numbers: Any) -> Any:
+    total = np.float32(0)
+    for c in range(numbers.size):
+        total += numbers[c]
+    return total
 
 
 @inlined
@@ -250,23 +276,41 @@ def _cells_of_column(
 
 
 @inlined
-def _order_of_categories(g: Any, h: Any, mean: Any, lam: Any) -> Any:
-    """Return the categories in the order of G / H along their leading direction."""
-    values = g / (h + lam) - mean
-    weights = h.sum(axis=1)
-    direction, longest = values[0].copy(), np.float32(-1)
-    for b in range(len(values)):
-        length = weights[b] * (values[b] * values[b]).sum()
+def _order_of_categories(g: Any, h: Any, total_g: Any, total_h: Any, lam: Any) -> Any:
+    """Return the categories in the order of G / H along their leading direction.
+
+    Loops rather than operations on whole arrays, which take Numba seconds to compile.
+    """
+    n_bins, n = g.shape
+    values, products = np.empty((n_bins, n), np.float32), np.empty(n, np.float32)
+    direction, turned = np.zeros(n, np.float32), np.empty(n, np.float32)
+    longest = np.float32(-1)
+    for b in range(n_bins):
+        for c in range(n):
+            values[b, c] = g[b, c] / (h[b, c] + lam) - total_g[c] / (total_h[c] + lam)
+        length = _sum(h[b]) * _product(values[b], values[b], products)
         if length > longest:
-            direction, longest = values[b].copy(), length
+            direction[:], longest = values[b], length
     for _ in range(_POWER_STEPS):
-        turned = np.zeros_like(direction)
-        for b in range(len(values)):
-            turned += values[b] * (weights[b] * (values[b] * direction).sum())
-        norm = np.sqrt((turned * turned).sum())
+        turned[:] = 0
+        for b in range(n_bins):
+            times = _sum(h[b]) * _product(values[b], direction, products)
+            for c in range(n):
+                products[c] = values[b, c] * times
+            _add(products, turned)
+        norm = np.sqrt(_product(turned, turned, products))
         if norm > 0:
-            direction = turned / norm
-    along = np.empty(len(values), np.float32)
-    for b in range(len(values)):
-        along[b] = (values[b] * direction).sum()
+            for c in range(n):
+                direction[c] = turned[c] / norm
+    along = np.empty(n_bins, np.float32)
+    for b in range(n_bins):
+        along[b] = _product(values[b], direction, products)
     return np.argsort(along, kind="mergesort")
+
+
+@inlined
+def _product(x: Any, y: Any, products: Any) -> Any:
+    """Return the sum of products, each of which is rounded before it is added."""
+    for c in range(x.size):
+        products[c] = x[c] * y[c]
+    return _sum(products)

@@ -17,11 +17,13 @@ from numba.extending import intrinsic
 
 LANES = 16  # numbers that are always treated together
 PER_VECTOR = 8  # float32 numbers in 256 bits
+ROWS_AT_ONCE = 32  # bytes in 256 bits
 PAIR = 2  # a gradient and a curvature, where one direction stands for all classes
 
 _FLOAT, _INT32, _INT64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 _BYTES = ir.IntType(8).as_pointer()
 _VECTOR = ir.VectorType(_FLOAT, PER_VECTOR)
+_MARKS = ir.VectorType(ir.IntType(8), ROWS_AT_ONCE)
 _ZERO = ir.Constant(_VECTOR, [0.0] * PER_VECTOR)
 _UNDEFINED = ir.Constant(_VECTOR, ir.Undefined)
 
@@ -231,19 +233,105 @@ def add_numbers(_context: Any, numbers: Any, at: Any, n: Any, out: Any, out_at: 
     """Add n numbers, from ``at`` on, to those of another array from ``out_at`` on."""
 
     def build(builder: Any, numbers: Any, at: Any, n: Any, out: Any, out_at: Any) -> None:
-        numbers, out = builder.gep(numbers, [at]), builder.gep(out, [out_at])
-        whole = builder.and_(n, _INT64(-PER_VECTOR))
-        step = _INT64(PER_VECTOR)
-        with _cgutils.for_range_slice(builder, _INT64(0), whole, step, intp=_INT64) as (i, _):
-            (more,), to = _load(builder, builder.gep(numbers, [i]), 1), builder.gep(out, [i])
-            (before,) = _load(builder, to, 1)
-            _store(builder, [builder.fadd(before, more)], to)
-        with _cgutils.for_range_slice(builder, whole, n, _INT64(1), intp=_INT64) as (i, _):
-            to = builder.gep(out, [i])
-            more = builder.load(builder.gep(numbers, [i]))
-            builder.store(builder.fadd(builder.load(to), more), to)
+        _add_lines(builder, [builder.gep(numbers, [at])], n, builder.gep(out, [out_at]))
 
     return types.void(numbers, at, n, out, out_at), _on_data(build)
+
+
+@_function
+def add_four(
+    _context: Any, numbers: Any, at_1: Any, at_2: Any, at_3: Any, at_4: Any, n: Any, out: Any,
+    out_at: Any,
+) -> Any:  # fmt: skip
+    """Add, as ``add_numbers`` does, n numbers from four places, one place after the other.
+
+    The sums stay in registers, which takes half the time of four calls.
+    """
+
+    def build(builder: Any, numbers: Any, *given: Any) -> None:
+        *places, n, out, out_at = given
+        lines = [builder.gep(numbers, [at]) for at in places]
+        _add_lines(builder, lines, n, builder.gep(out, [out_at]))
+
+    given = (numbers, at_1, at_2, at_3, at_4, n, out, out_at)
+    return types.void(*given), _on_data(build)
+
+
+def _add_lines(builder: Any, lines: list[Any], n: Any, out: Any) -> None:
+    whole, step = builder.and_(n, _INT64(-PER_VECTOR)), _INT64(PER_VECTOR)
+    with _cgutils.for_range_slice(builder, _INT64(0), whole, step, intp=_INT64) as (i, _):
+        to = builder.gep(out, [i])
+        (total,) = _load(builder, to, 1)
+        for line in lines:
+            total = builder.fadd(total, *_load(builder, builder.gep(line, [i]), 1))
+        _store(builder, [total], to)
+    with _cgutils.for_range_slice(builder, whole, n, _INT64(1), intp=_INT64) as (i, _):
+        to = builder.gep(out, [i])
+        total = builder.load(to)
+        for line in lines:
+            total = builder.fadd(total, builder.load(builder.gep(line, [i])))
+        builder.store(total, to)
+
+
+@_function
+def part_rows(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
+    _context: Any, bins: Any, bins_at: Any, n: Any, low: Any, length: Any, first_run: Any,
+    last_run: Any, reached: Any, here: Any, left: Any,
+) -> Any:  # fmt: skip
+    """Part n rows that have reached a node, of which all bits are set from ``here`` on.
+
+    The marks of its children are written from ``left`` on, n for each. A bin goes left if it is in
+    one of the runs ``low[run]`` to ``low[run] + length[run]``.
+    """
+
+    def build(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
+        builder: Any, bins: Any, bins_at: Any, n: Any, low: Any, length: Any, first_run: Any,
+        last_run: Any, reached: Any, here: Any, left: Any,
+    ) -> None:  # fmt: skip
+        bins, right = builder.gep(bins, [bins_at]), builder.gep(reached, [builder.add(left, n)])
+        here, left = builder.gep(reached, [here]), builder.gep(reached, [left])
+        mark, step, one = _cgutils.alloca_once(builder, _MARKS), _INT64(ROWS_AT_ONCE), _INT64(1)
+        with _cgutils.for_range_slice(builder, _INT64(0), n, step, intp=_INT64) as (i, _):
+            (of_rows,), (all_,) = (
+                _load(builder, builder.gep(each, [i]), 1, _MARKS, align=1) for each in (bins, here)
+            )
+            builder.store(ir.Constant(_MARKS, None), mark)
+            with _cgutils.for_range_slice(builder, first_run, last_run, one, _INT64) as (run, _):
+                lowest, most = (
+                    _repeated(builder, builder.load(builder.gep(each, [run])), _MARKS)
+                    for each in (low, length)
+                )
+                is_in = builder.icmp_unsigned("<=", builder.sub(of_rows, lowest), most)
+                marked = builder.or_(builder.load(mark), builder.sext(is_in, _MARKS))
+                builder.store(marked, mark)
+            goes_left = builder.load(mark)
+            parts = builder.and_(all_, goes_left), builder.and_(all_, builder.not_(goes_left))
+            for part, to in zip(parts, (left, right), strict=True):
+                _store(builder, [part], builder.gep(to, [i]), align=1)
+
+    given = (bins, bins_at, n, low, length, first_run, last_run, reached, here, left)
+    return types.void(*given), _on_data(build)
+
+
+@_function
+def write_place(
+    _context: Any, reached: Any, here: Any, n: Any, place: Any, places: Any, at: Any
+) -> Any:
+    """Write a place, a byte that is 0 so far, for those of n rows that are marked."""
+
+    def build(
+        builder: Any, reached: Any, here: Any, n: Any, place: Any, places: Any, at: Any
+    ) -> None:
+        reached, places = builder.gep(reached, [here]), builder.gep(places, [at])
+        place, step = _repeated(builder, place, _MARKS), _INT64(ROWS_AT_ONCE)
+        with _cgutils.for_range_slice(builder, _INT64(0), n, step, intp=_INT64) as (i, _):
+            to = builder.gep(places, [i])
+            (marks,), (before,) = (
+                _load(builder, each, 1, _MARKS, align=1) for each in (builder.gep(reached, [i]), to)
+            )
+            _store(builder, [builder.or_(before, builder.and_(marks, place))], to, align=1)
+
+    return types.void(reached, here, n, place, places, at), _on_data(build)
 
 
 def _on_data(build: Callable[..., Any]) -> Any:
@@ -267,21 +355,25 @@ def _at_least_zero(builder: Any, value: Any) -> Any:
     return builder.select(builder.fcmp_ordered(">", value, _ZERO), value, _ZERO)
 
 
-def _load(builder: Any, pointer: Any, n_vectors: int, vector: Any = _VECTOR) -> list[Any]:
+def _load(
+    builder: Any, pointer: Any, n_vectors: int, vector: Any = _VECTOR, align: int = 4
+) -> list[Any]:
     vectors = builder.bitcast(pointer, vector.as_pointer())
-    return [builder.load(builder.gep(vectors, [_INT32(v)]), align=4) for v in range(n_vectors)]
+    places = [builder.gep(vectors, [_INT32(v)]) for v in range(n_vectors)]
+    return [builder.load(place, align=align) for place in places]
 
 
-def _store(builder: Any, values: list[Any], pointer: Any) -> None:
+def _store(builder: Any, values: list[Any], pointer: Any, align: int = 4) -> None:
     vectors = builder.bitcast(pointer, values[0].type.as_pointer())
     for v, value in enumerate(values):
-        builder.store(value, builder.gep(vectors, [_INT32(v)]), align=4)
+        builder.store(value, builder.gep(vectors, [_INT32(v)]), align=align)
 
 
-def _repeated(builder: Any, number: Any) -> Any:
-    """Return a vector that is this number eight times."""
-    first = builder.insert_element(_UNDEFINED, number, _INT32(0))
-    return builder.shuffle_vector(first, _UNDEFINED, _places([0] * PER_VECTOR))
+def _repeated(builder: Any, number: Any, vector: Any = _VECTOR) -> Any:
+    """Return a vector that is this number again and again."""
+    undefined = ir.Constant(vector, ir.Undefined)
+    first = builder.insert_element(undefined, number, _INT32(0))
+    return builder.shuffle_vector(first, undefined, _places([0] * vector.count))
 
 
 def _sum(builder: Any, vector: Any) -> Any:

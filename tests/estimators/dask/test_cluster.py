@@ -1,12 +1,15 @@
 """What the client is told when workers fail, and that it is told at all."""
 
 import os
+import signal
 import time
 
 import dask
 import dask.array as da
 import distributed
+import numpy as np
 import pytest
+from sklearn.base import clone
 
 from structent.errors import StructentError
 from structent.estimators.dask.classifier import DaskStructuredBoostingClassifier
@@ -115,6 +118,56 @@ def test_a_worker_that_hangs_is_an_error_after_the_timeout(client):
 
     with pytest.raises(StructentError, match="within timeout=3 seconds"):
         fit(sampler_that(fails), client, timeout=3)
+
+
+def sampler_that_ends_all_workers():
+    class Sampler:  # as above
+        classes = MONTHS.classes
+
+        def sample(self, iteration):
+            if iteration == 3:
+                os._exit(1)
+            return MONTHS
+
+    return Sampler()
+
+
+def test_a_fit_whose_workers_all_die_ends_within_the_timeout(client):
+    """They come back under other names, and Dask would wait for the old ones for ever."""
+    start = time.monotonic()
+    with pytest.raises(StructentError, match="died or failed"):
+        fit(sampler_that_ends_all_workers(), client, timeout=5)
+    assert time.monotonic() < start + 60
+
+
+def test_rows_of_a_worker_that_is_killed_before_the_training_are_loaded_by_the_other(client):
+    """All of them: the fit is then that of one worker, or it fails if XGBoost had begun."""
+    rows = [on_both_workers(part, client) for part in (X, Y)]
+    model = DaskStructuredBoostingClassifier(
+        MONTHS, n_estimators=20, early_stopping_rounds=None, client=client, timeout=15,
+        random_state=0,
+    )  # fmt: skip
+    expected = clone(model).fit(*rows).predict_proba(X).compute()
+    victim = next(iter(client.run(os.getpid).values()))
+    os.kill(victim, signal.SIGKILL)
+    try:
+        found = model.fit(*rows).predict_proba(X).compute()
+    except StructentError as error:
+        assert "died or failed" in str(error)  # noqa: PT017  either is right
+    else:
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_rows_without_a_worker_are_an_error_after_the_timeout():
+    with (
+        distributed.LocalCluster(n_workers=1, dashboard_address=":0", processes=False) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        found = Cluster.of(client, 2)
+        cluster.scale(0)
+        lazy = dask.delayed(sum)([1, 2])
+        with pytest.raises(StructentError, match="no worker for as long as the timeout"):
+            found.compute([lazy], "the maps")
 
 
 def test_a_chunk_that_kills_its_workers_is_an_error(client, monkeypatch):

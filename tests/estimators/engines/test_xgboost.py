@@ -1,7 +1,6 @@
 """What XGBoost needs: interrupts that come when it is done, and boosters that are checked."""
 
 import signal
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -10,63 +9,11 @@ import pytest
 from structent import StructentError, StructuredBoostingClassifier
 from structent.estimators.engines import xgboost as engine
 from structent.estimators.engines.ubjson import from_ubjson
-from structent.estimators.engines.xgboost import check_booster, interrupts_postponed
+from structent.estimators.engines.xgboost import check_booster
 from tests.estimators.engines.test_ubjson import to_ubjson
 from tests.estimators.problems import PER_CLASS, PLANTS, XGBOOST, planted_problem, rows_of
 
 # Interrupts
-
-
-def interrupt(*then):
-    signal.raise_signal(signal.SIGINT)
-    for step in then:
-        step()
-
-
-def fail():
-    raise RuntimeError("for another reason")
-
-
-def test_it_comes_at_the_end():
-    done = []
-    with pytest.raises(KeyboardInterrupt), interrupts_postponed():
-        interrupt(lambda: done.append("the rest"))
-    assert done == ["the rest"]
-
-
-def test_it_comes_after_a_failure_as_well():
-    with pytest.raises(KeyboardInterrupt) as caught, interrupts_postponed():
-        interrupt(fail)
-    assert isinstance(caught.value.__context__, RuntimeError)
-
-
-def test_without_one_nothing_changes():
-    before = signal.getsignal(signal.SIGINT)
-    with interrupts_postponed():
-        assert signal.getsignal(signal.SIGINT) is not before
-    assert signal.getsignal(signal.SIGINT) is before
-    with pytest.raises(RuntimeError, match="for another reason"), interrupts_postponed():
-        fail()
-    assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_who_ignores_them_goes_on_to():
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with interrupts_postponed():
-            interrupt()
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def test_other_threads_have_none_to_postpone():
-    def block():
-        with interrupts_postponed():
-            return "done"
-
-    with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(block).result() == "done"
 
 
 @pytest.mark.requires("xgboost")
@@ -78,7 +25,7 @@ def test_one_that_falls_into_what_xgboost_asks_ends_the_fit(monkeypatch):
 
     def interrupted(self, *arguments):
         asked.append("for rows")
-        interrupt()
+        signal.raise_signal(signal.SIGINT)
         return give_rows(self, *arguments)
 
     monkeypatch.setattr(SingleBatchInternalIter, "next", interrupted)

@@ -17,7 +17,7 @@ from structent.errors import StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.estimators.classes import (
     Classes,
-    check_two_classes,
+    check_two_codes,
     mixed_labels,
     with_pairs,
 )
@@ -92,7 +92,10 @@ class DaskStructuredBoostingClassifier(
         The client of the cluster; the current one if None.
     timeout
         How many seconds a worker waits for another before training fails. It also limits the wait
-        for a first worker.
+        for a first worker, and for one that is gone: if a worker dies while it trains, the fit
+        fails, mostly at once and at the latest after this time. Rows of a worker that died before
+        are loaded again by the others if Dask can do that, and all of them are trained on. How long
+        the training itself takes is not limited.
 
     Attributes
     ----------
@@ -201,7 +204,7 @@ class DaskStructuredBoostingClassifier(
         class_weights = surveyed_class_weights(self.class_weight, classes, chunks, cluster)
         lazy = encoded_chunks(chunks, encoder, class_weights)
         rows, validation, totals = self._rows(lazy, eval_chunks, encoder, random, cluster)
-        check_two_classes(np.array([classes.name(int(code)) for code in np.flatnonzero(totals)]))
+        check_two_codes(np.flatnonzero(totals), classes)
         with cluster.progress(settings.n_estimators, shown=self.progress) as on_round:
             training = Training(
                 rows,

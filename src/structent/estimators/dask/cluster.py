@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +39,7 @@ xgboost_dask = load_optional("xgboost.dask", extra="dask", purpose=_PURPOSE)
 
 # How XGBoost says that a worker is gone: its sockets closed, or Dask moved its task elsewhere.
 _SIGNS_OF_DEATH = ("src/collective", "Invalid worker address", "Missing required workers")
+_LOOK = 1.0  # seconds between two looks at which workers there are
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,7 @@ class Cluster:
     client
         The client of Dask.
     timeout
-        How many seconds a worker waits for another.
+        How many seconds a worker waits for another, and the client for a worker that is gone.
     """
 
     client: Any
@@ -121,33 +126,70 @@ class Cluster:
 
     def _wait_for(self, futures: Sequence[Any], what: str) -> None:
         number = {future.key: place for place, future in enumerate(futures)}
-        for future in distributed.as_completed(futures):  # the first failure ends the wait
-            if future.status != "finished":
-                raise _failed_chunk(future, number[future.key], what)
+        with self._watch(set()):
+            for future in distributed.as_completed(futures):  # the first failure ends the wait
+                if future.status != "finished":
+                    raise _failed_chunk(future, number[future.key], what)
+
+    @contextmanager
+    def _watch(self, needed: AbstractSet[str]) -> Iterator[None]:
+        """Cancel all that the client waits for if a worker is gone for longer than the timeout.
+
+        Else Dask would wait for ever: for any worker if none is left, and for the same one if a
+        task is bound to it, as those of XGBoost are.
+
+        Parameters
+        ----------
+        needed
+            The addresses of the workers that must stay; it may grow meanwhile.
+        """
+        over = threading.Event()
+
+        def watch() -> None:
+            since = time.monotonic()
+            while not over.wait(_LOOK):
+                there = self.client.scheduler_info(n_workers=-1)["workers"]
+                if there and needed <= there.keys():
+                    since = time.monotonic()
+                elif time.monotonic() > since + self.timeout:
+                    known = [distributed.Future(key, self.client) for key in self.client.futures]
+                    self.client.cancel(known, force=True)
+                    return
+
+        watching = threading.Thread(target=watch, name="structent-watch", daemon=True)
+        watching.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watching.join()
 
     def _trained(self, training: Training) -> Any:
-        settings = training.settings
-        data = self._matrix(training.rows, training)
-        evals = []
-        if training.validation is not None:
-            evals = [(self._matrix(training.validation, training, ref=data), VALIDATION)]
-        try:
-            return xgboost_dask.train(
-                self.client,
-                parameters(training),
-                data,
-                settings.n_estimators,
-                obj=_OnWorker(objective(training), training.n_classes),
-                custom_metric=metric(training),
-                evals=evals,
-                callbacks=callbacks(settings, training.on_round, with_validation=bool(evals)),
-                verbose_eval=False,
-                coll_cfg=xgboost.collective.Config(timeout=self.timeout),
-            )
-        finally:
-            # They refer to themselves, and would keep the rows on the workers for a long time.
-            for matrix in (data, *(matrix for matrix, _ in evals)):
-                matrix.worker_map.clear()
+        settings, needed = training.settings, set[str]()
+        with self._watch(needed):
+            data = self._matrix(training.rows, training)
+            evals = []
+            if training.validation is not None:
+                evals = [(self._matrix(training.validation, training, ref=data), VALIDATION)]
+            matrices = (data, *(matrix for matrix, _ in evals))
+            needed.update(worker for matrix in matrices for worker in matrix.worker_map)
+            try:
+                return xgboost_dask.train(
+                    self.client,
+                    parameters(training),
+                    data,
+                    settings.n_estimators,
+                    obj=_OnWorker(objective(training), training.n_classes),
+                    custom_metric=metric(training),
+                    evals=evals,
+                    callbacks=callbacks(settings, training.on_round, with_validation=bool(evals)),
+                    verbose_eval=False,
+                    coll_cfg=xgboost.collective.Config(timeout=self.timeout),
+                )
+            finally:
+                # They refer to themselves, and would keep the rows on the workers for a long time.
+                for matrix in matrices:
+                    matrix.worker_map.clear()
 
     def _matrix(self, rows: TrainingRows, training: Training, ref: Any = None) -> Any:
         options = matrix_options(rows, training)
@@ -195,6 +237,8 @@ def _failed_chunk(future: Any, number: int, what: str) -> StructentError:
     if isinstance(error, StructentError):
         return error
     reason = future.status if error is None else f"{type(error).__name__}: {_first_line(error)}"
+    if future.status == "cancelled":
+        reason = "there was no worker for as long as the timeout allows; see that workers live"
     failure = StructentError(f"chunk {number} of {what} cannot be had from the workers: {reason}")
     failure.__cause__ = error
     return failure
@@ -208,7 +252,11 @@ def _failed_training(error: Exception, timeout: int) -> StructentError:
             "one of them while training; see that all are free and can reach each other, or raise "
             "the timeout"
         )
-    if any(sign in text for sign in _SIGNS_OF_DEATH):
+    # XGBoost asserts that its parts of the rows are there.
+    is_lost = isinstance(error, CancelledError) or (
+        isinstance(error, AssertionError) and text in ("lost", "cancelled")
+    )
+    if is_lost or any(sign in text for sign in _SIGNS_OF_DEATH):
         return StructentError(
             "all workers must live until training ends, got one that died or failed; its log says "
             "why, often that its memory ran out"

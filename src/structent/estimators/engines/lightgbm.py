@@ -180,13 +180,18 @@ def _fields(lines: Sequence[str]) -> dict[str, str]:
 
 
 def _check_numbers(name: str, value: str, count: int | None) -> None:
-    """Refuse what are not so many finite numbers; where None is given, some of them."""
+    """Refuse what are not so many finite numbers; where None is given, some of them.
+
+    A threshold may be infinite: it tells missing values from all others.
+    """
     if not re.fullmatch("[a-z_]{1,60}", name):
         raise ValueError(f"the field {name[:60]!r}")
     found = _count(value)
     if found != count if count is not None else found > _MOST_NUMBERS:
         raise ValueError(f"{name} must have {count or 'fewer'} numbers, got {found}")
     for part in _PART.finditer(value):
+        if name == "threshold" and part[0] in ("inf", "-inf"):
+            continue
         if not _NUMBER.fullmatch(part[0]) or not math.isfinite(float(part[0])):
             raise ValueError(f"{name} must have finite numbers, got {part[0][:60]!r}")
 

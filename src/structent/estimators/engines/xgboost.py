@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from structent._files import parsed_json
+from structent._interrupts import interrupts_postponed
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
 from structent.estimators.columns import FloatTable
@@ -337,29 +335,9 @@ class _LogLossOfSets:
 
 def _matrix(rows: TrainingRows, training: Training, ref: Any = None) -> Any:
     options = matrix_options(rows, training)
+    # XGBoost asks Python for rows several times. An interrupt during such a call is lost, XGBoost
+    # takes it for the end of the rows, and the memory of the process may be damaged.
     with interrupts_postponed():
         return xgboost.QuantileDMatrix(
             rows.features, ref=ref, nthread=training.n_threads, **options
         )
-
-
-@contextmanager
-def interrupts_postponed() -> Iterator[None]:
-    """Raise an interrupt at the end of the block, if one came during it.
-
-    XGBoost asks Python for rows several times while it builds a matrix. An interrupt during such a
-    call is lost, XGBoost takes it for the end of the rows, and the memory of the process may be
-    damaged.
-    """
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield  # interrupts are raised in the main thread, if at all
-        return
-    came: list[tuple[Any, Any]] = []
-    signal.signal(signal.SIGINT, lambda *about: came.append(about))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if came:
-            before(*came[0])
