@@ -22,6 +22,7 @@ from structent.report.page import (
 from structent.structure import catalog
 from structent.studies.comparison import ArmScores, KeptModel, References
 from structent.studies.plan import NONE, Candidate
+from structent.studies.verdict import Verdict
 from tests.studies.made import made_comparison
 
 SCRIPT, QUOTES = "<script>alert(1)</script>", "say \"hi\" & 'bye'"
@@ -165,6 +166,14 @@ def test_what_was_compared_is_told():
         "half of the splits are missing",
     ):
         assert told in text
+
+
+def test_what_to_do_next_stands_below_the_verdict_where_it_is_undecided():
+    verdict = Verdict("undecided", "too few rows", "Undecided.", 0.004)
+    header = page_of(replace(made_comparison(catalog.months()), verdict=verdict)).partition(
+        "</header>"
+    )[0]
+    assert "the same command on a table four times as long" in " ".join(header.split())
 
 
 def test_the_learning_curve_has_a_section_where_there_is_one():

@@ -34,7 +34,7 @@ from structent.studies.comparison import ARMS, METRICS, Comparison, KeptModel
 from structent.studies.models import shown_model
 from structent.studies.plan import NONE
 from structent.studies.significance import PartitionGain, StructureTest
-from structent.studies.wording import chosen_sentence, shown_candidate
+from structent.studies.wording import chosen_sentence, next_steps, shown_candidate
 
 _PACKAGES = ("structent", "numpy", "scipy", "numba", "scikit-learn", "xgboost", "lightgbm")
 _TEMPLATES = "templates"
@@ -66,6 +66,7 @@ def comparison_page(
         target=target,
         notes=(*notes, *comparison.task.notes),
         cautions=(*comparison.reduced, *cautions),
+        next_steps=next_steps(comparison),
         task=comparison.task,
         plan=comparison.plan,
         facts=facts(comparison, data, target, group),
@@ -111,6 +112,7 @@ def structure_test_page(
         target=target,
         notes=(*notes, *found.notes),
         cautions=cautions,
+        next_steps=(),
         facts=facts_of_test(found, data, target),
         null_figure=null_figure(found),
         differences_figure=differences_figure(found, "log loss"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import floor, log10
 from typing import Literal, TypeAlias
 
 from structent.studies.differences import Difference
@@ -73,7 +74,7 @@ def verdict(
     Do not use it: log loss changes by -0.001 ± 0.002 (95 %), so a gain above 0.003 is ruled out.
     """
     n_splits = len(against_none.per_split)
-    gain = f"{_digits(abs(against_none.mean))} ± {_digits(against_none.half_width)} (95 %)"
+    gain = f"{_with_interval(against_none, abs(against_none.mean))} (95 %)"
     acts = "raises accuracy" if metric == "accuracy" else f"lowers {metric}"
     smallest = against_none.smallest_found
 
@@ -89,7 +90,7 @@ def verdict(
         better = "accuracy is higher" if metric == "accuracy" else f"{metric} is lower"
         return found("do not use it", "harms", f"{better} without the structure, by {gain}")
     change = -against_none.mean if metric == "accuracy" else against_none.mean
-    changes = f"{metric} changes by {_signed(change)} ± {_digits(against_none.half_width)} (95 %)"
+    changes = f"{metric} changes by {_with_interval(against_none, change, sign='+')} (95 %)"
     if n_plain == n_splits:
         why = f"validation rows chose no structure in all {n_splits} splits"
         return found("do not use it", "hardly any gain", why)
@@ -100,8 +101,7 @@ def verdict(
     if against_none.is_lower:
         changes = (
             f"the structure {acts} by {gain}, but whether by more than scrambled copies of it is "
-            f"not clear ({_signed(against_scrambled.mean)} ± "
-            f"{_digits(against_scrambled.half_width)})"
+            f"not clear ({_with_interval(against_scrambled, against_scrambled.mean, sign='+')})"
         )
     why = f"{changes}. A gain of {_digits(smallest)} would have been found"
     return found("undecided", "too few rows", why)
@@ -118,5 +118,15 @@ def _digits(value: float) -> str:
     return f"{value:.3f}" if value == 0 or abs(value) >= 0.0005 else f"{value:.2g}"
 
 
-def _signed(value: float) -> str:
-    return ("-" if value < 0 else "+") + _digits(abs(value))
+def _with_interval(difference: Difference, value: float, *, sign: str = "") -> str:
+    """Return a value with the half width of an interval, both with as many decimals.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> _with_interval(Difference(np.zeros(10), -0.0001, -0.0161, 0.0159), -0.0001, sign="+")
+    '-0.000 ± 0.016'
+    """
+    half = difference.half_width
+    decimals = 3 if not 0 < half < 0.0005 else 1 - floor(log10(half))
+    return f"{value:{sign}.{decimals}f} ± {half:.{decimals}f}"
