@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -49,11 +48,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture(autouse=True)
-def ctrl_c_of_pytest() -> Iterator[None]:
-    """Give Ctrl-C back to pytest: a command that a test runs in this process takes it for good."""
-    handler = signal.getsignal(signal.SIGINT)
-    yield
-    signal.signal(signal.SIGINT, handler)
+def ctrl_c_of_pytest() -> None:
+    """Give Ctrl-C back to pytest: a command that ran in this process has taken it for good."""
+    # Set, not restored: what ran may have been a fixture of a whole file, before this one.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

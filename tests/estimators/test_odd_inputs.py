@@ -159,3 +159,13 @@ def test_a_lightgbm_model_that_tells_missing_values_from_others_can_be_saved(tmp
     model.fit(table, labels).save(tmp_path / "model")
     again = StructuredBoostingClassifier.load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict_proba(table), model.predict_proba(table))
+
+
+@pytest.mark.parametrize("chosen", [{"weights": "auto"}, {"prior": "auto"}])
+def test_what_is_chosen_does_not_change_with_weights_whose_sums_overflow(chosen):
+    model = StructuredLogisticRegression("ordinal", **chosen, random_state=0)
+    first, second = (
+        model.fit(X, Y, np.full(60, weight)).weights_.tolist() + model.prior_.tolist()
+        for weight in (1e300, 1.5e308)
+    )
+    assert first == second

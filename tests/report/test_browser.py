@@ -6,6 +6,7 @@ import pytest
 
 from structent import SpanningTreePartitions
 from structent.structure import catalog
+from structent.studies.comparison import KeptModel
 from tests.plots.contrast import contrast
 from tests.report.test_page import HOSTILE, SECTIONS
 from tests.studies.made import made_comparison
@@ -47,7 +48,7 @@ def addresses(tmp_path_factory):
         comparison = made_comparison(structure, learning_curve=True)
         comparison.to_html(
             folder / f"{name}.html", data="weather.csv", target="month",
-            model_file="model.structent",
+            kept=KeptModel("model.structent", "Trained on all 600 rows."),
         )  # fmt: skip
     return {name: (folder / f"{name}.html").as_uri() for name in STRUCTURES}
 

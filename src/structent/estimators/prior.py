@@ -259,6 +259,10 @@ class _SearchOfC:
         plain = Prior(structure, model.C).is_plain
         self._prior = None if plain or structure is None else gaussian_prior(structure)
         self._model, self._folds = model, folds
+        # By a power of two, which changes no choice: sums of huge weights would overflow.
+        weights = [part.sample_weight for _, part in folds]
+        exponent = ordinary_exponent(np.concatenate([*weights, np.zeros(1)]))
+        self._judging = [np.ldexp(each, exponent) for each in weights]
         self.coefs = list(coefs)
         self.losses: dict[int, float] = {}
 
@@ -299,7 +303,7 @@ class _SearchOfC:
             proba = softmax(held_out.features @ coef.T + intercept, axis=1)
             loss += held_out_loss(
                 held_out.classes, held_out.classes.sorted(proba), held_out.codes,
-                held_out.sample_weight,
+                self._judging[place],
             )  # fmt: skip
         self.losses[step] = loss
 

@@ -16,7 +16,7 @@ from structent.errors import StructureError
 from structent.estimators.classes import Classes, Labels
 from structent.estimators.columns import rows_at
 from structent.estimators.folds import dealt_folds, grouped_folds
-from structent.estimators.rows import checked_sample_weight
+from structent.estimators.rows import checked_sample_weight, ordinary_exponent
 from structent.structure import RandomPartition
 from structent.structure.samplers import Structure
 
@@ -167,26 +167,29 @@ def _cross_validated(
     codes = classes.encode(y)  # a label outside the structure costs no fit
     folds = choosing_folds(codes, np.flatnonzero(weights), random_state, groups)
     seed = int(random_state.randint(2**31 - 1))
+    # By a power of two, which changes no choice: sums of huge weights would overflow.
+    judging = np.ldexp(weights, ordinary_exponent(weights))
     losses = []
     for candidate in candidates:
         model = clone(estimator).set_params(structure=candidate, weights=None, random_state=seed)
         losses.append(
             sum(
-                _loss_of_fold(model, features, y, classes, weights, groups, *fold) for fold in folds
+                _loss_of_fold(model, features, y, classes, weights, judging, groups, *fold)
+                for fold in folds
             )
         )
     return candidates[int(np.argmin(losses))]
 
 
-def _loss_of_fold(
+def _loss_of_fold(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
     model: Any, features: Any, y: Labels, classes: Classes, weights: FloatArray,
-    groups: Array | None, train: Array, held_out: Array,
+    judging: FloatArray, groups: Array | None, train: Array, held_out: Array,
 ) -> float:  # fmt: skip
     """Return the sum of the log losses of the rows held out, times their weights."""
     given = {} if groups is None else {"groups": groups[train]}
     model.fit(rows_at(features, train), y[train], sample_weight=weights[train], **given)
     proba = model.predict_proba(rows_at(features, held_out))
-    return held_out_loss(classes, proba, classes.encode(y[held_out]), weights[held_out])
+    return held_out_loss(classes, proba, classes.encode(y[held_out]), judging[held_out])
 
 
 def _adjustable(structure: Any, name: str) -> _WithSingletonWeight:
