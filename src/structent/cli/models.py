@@ -51,7 +51,11 @@ def train(  # noqa: PLR0913  a command has many options
     structure: options.Structure,
     save: Annotated[Path, typer.Option(help="Where to keep the model.")],
     model: Annotated[
-        str, typer.Option(help="boosting (trees), or linear (logistic regression).")
+        str,
+        typer.Option(
+            help="boosting (trees), or linear (logistic regression).",
+            callback=options.one_of("boosting", "linear"),
+        ),
     ] = "boosting",
     features: options.Features = None,
     keep: options.Keep = None,
@@ -75,8 +79,6 @@ def train(  # noqa: PLR0913  a command has many options
 ) -> None:
     """Train a model with the structure on all rows, or on all but those held back."""
     output = Output(as_json=as_json, quiet=quiet)
-    if model not in ("boosting", "linear"):
-        raise StructentError(f"--model must be boosting or linear, got {model!r}")
     check_outputs({"--save": save}, [data, *files_of(structure)])
     columns = Columns(features, keep, drop)
     question = read_question(

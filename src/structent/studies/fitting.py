@@ -73,11 +73,6 @@ class Rows:
         """Which rows are known by their class, (n,)."""
         return self.coded.codes < len(self.coded.classes)
 
-    @property
-    def classes(self) -> tuple[Any, ...]:
-        """The classes that these rows have, sorted."""
-        return tuple(np.unique(self.labels).tolist())
-
     def __len__(self) -> int:
         return len(self.labels)
 
