@@ -26,6 +26,9 @@ _MOST_EIGENVECTORS = 1000
 _MOST_LOGITS = 2**17  # at a time, so that the processor's cache holds them
 _MOST_PARTS = 8  # of the rows; each has a gradient of its own
 _LONG = 10_000  # parameters from which on BLAS adds up vectors in threads
+# Shares of the value that are rounding where the products with X are taken in this precision: a
+# search for a step that gains less would only try one after the other in vain.
+_ROUNDING = {np.dtype(np.float32): 2.0**-30, np.dtype(np.float64): 2.0**-46}
 
 
 class Coordinates(NamedTuple):
@@ -281,7 +284,7 @@ def minimum_of(
                 "maxiter": max_iter,
                 "maxls": 50,
                 "gtol": tol if aim is None else aim,
-                "ftol": 64 * float(np.finfo(np.float64).eps),
+                "ftol": _ROUNDING[objective.X.dtype],
             },
         )
     n_iter = min(int(result.nit), max_iter)
