@@ -17,7 +17,6 @@ from structent.kernels.layout import Layout
 from structent.losses.keras import StructuredCrossEntropy as KerasStructuredCrossEntropy
 from structent.losses.torch import StructuredCrossEntropy, structured_cross_entropy
 from structent.losses.torch.dispatch import portable_losses_of_labels
-from structent.losses.torch.formulas import TensorLayout
 from structent.structure.catalog import california_counties, cifar100, months
 
 TITLE = "The loss in PyTorch, forward and backward"
@@ -113,7 +112,7 @@ def _portable(
     case: str, structure: RandomPartition, shape: tuple[int, ...], target: float
 ) -> tuple[str, str, str, str]:
     logits, labels = _problem(shape)
-    layout = TensorLayout.of(Layout.of(structure), torch.device("cpu"))
+    layout = Layout.of(structure)
 
     def ours() -> None:
         portable_losses_of_labels(

@@ -18,8 +18,7 @@ from structent.losses import keras as keras_losses
 from structent.losses.boosters import lightgbm as lightgbm_losses
 from structent.losses.boosters import xgboost as xgboost_losses
 from structent.losses.torch import structured_cross_entropy
-from structent.losses.torch.dispatch import losses_of_codes, members_on, portable_losses_of_labels
-from structent.losses.torch.formulas import TensorLayout
+from structent.losses.torch.dispatch import losses_of_codes, portable_losses_of_labels
 from structent.losses.torch.functional import arrays_of, arrays_of_sets
 from structent.losses.torch.operator import labels_operator
 from structent.structure import LabelSets, catalog
@@ -69,8 +68,8 @@ def torch_compiled(structure, logits, labels):
 
 
 def torch_portable(structure, logits, labels):
-    layout = TensorLayout.of(Layout.of(structure), torch.device("cpu"))
-    losses, _, gradient, _ = portable_losses_of_labels(
+    layout = Layout.of(structure)
+    losses, gradient, _ = portable_losses_of_labels(
         torch.from_numpy(logits), torch.from_numpy(labels), layout, None, -100, with_gradient=True
     )
     return losses.numpy(), gradient.numpy()
@@ -108,11 +107,10 @@ def coarse_torch_compiled(structure, logits, codes, label_sets):
 
 
 def coarse_torch_portable(structure, logits, codes, label_sets):
-    layout, device = Layout.of(structure), torch.device("cpu")
-    losses, _, gradient, _ = portable_losses_of_labels(
-        torch.from_numpy(logits), torch.from_numpy(codes), TensorLayout.of(layout, device),
-        None, -100, with_gradient=True,
-        members=members_on(CoarseLayouts.of(layout, label_sets.coarse_sets), device),
+    layout = Layout.of(structure)
+    losses, gradient, _ = portable_losses_of_labels(
+        torch.from_numpy(logits), torch.from_numpy(codes), layout, None, -100, with_gradient=True,
+        coarse=CoarseLayouts.of(layout, label_sets.coarse_sets),
     )  # fmt: skip
     return losses.numpy(), gradient.numpy()
 

@@ -21,7 +21,6 @@ from structent.kernels import reference
 from structent.kernels.layout import Layout
 from structent.losses.torch import StructuredCrossEntropy, structured_cross_entropy
 from structent.losses.torch.dispatch import portable_losses_of_labels
-from structent.losses.torch.formulas import TensorLayout
 from structent.structure import catalog
 from tests.kernels.problems import EXTREME_LOGITS, problems
 
@@ -102,8 +101,8 @@ def in_reference(structure, logits, labels):
 
 
 def portable(structure, logits, labels):
-    layout = TensorLayout.of(Layout.of(structure), torch.device("cpu"))
-    losses, _, gradient, _ = portable_losses_of_labels(
+    layout = Layout.of(structure)
+    losses, gradient, _ = portable_losses_of_labels(
         logits, labels, layout, None, -100, with_gradient=True
     )
     return losses, gradient

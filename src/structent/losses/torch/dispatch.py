@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from structent.errors import LabelError
@@ -29,13 +28,6 @@ def coarse_layouts_of(layout: Layout, sets: tuple[tuple[int, ...], ...]) -> Coar
     return CoarseLayouts.of(layout, sets)
 
 
-@lru_cache(maxsize=64)
-def members_on(coarse: CoarseLayouts, device: torch.device) -> Tensor:
-    """Return which classes each set holds, (sets, classes), on a device."""
-    members = members_of_sets(coarse.sets, coarse.layout.n_classes)
-    return torch.from_numpy(members).to(device)
-
-
 def losses_of_labels(
     logits: Tensor,
     target: Tensor,
@@ -46,20 +38,13 @@ def losses_of_labels(
     with_gradient: bool,
     of_mean: bool = False,
     coarse: CoarseLayouts | None = None,
-) -> tuple[Tensor | NDArray[Any], float, Tensor | None, float]:
-    """Return the weighted losses of the rows, their sum, the gradient, and the sum of the weights.
+) -> tuple[fused.Losses, Tensor | None]:
+    """Return the weighted losses of the rows with their sums, and the gradient, on the CPU.
 
     ``logits`` are (n, classes, ...) in float32 or float64, ``target`` (n, ...) in int64, its codes
     from ``n_classes`` on being the sets of ``coarse``. The gradient is taken of the mean if
     ``of_mean``, else of each loss. The losses are flat.
     """
-    if not logits.is_cpu:
-        on_device = _tensor_layout_of(layout, logits.device)
-        return portable_losses_of_labels(
-            logits, target, on_device, weight, ignore_index,
-            with_gradient=with_gradient, of_mean=of_mean,
-            members=None if coarse is None else members_on(coarse, logits.device),
-        )  # fmt: skip
     contiguous = logits.detach().contiguous()
     gradient = torch.empty_like(contiguous) if with_gradient else None
     losses = fused.loss_and_gradient(
@@ -73,47 +58,49 @@ def losses_of_labels(
         n_threads=torch.get_num_threads(),
         coarse=coarse,
     )
-    return losses.rows, losses.total, gradient, losses.total_weight
+    return losses, gradient
 
 
 def portable_losses_of_labels(
     logits: Tensor,
     target: Tensor,
-    layout: formulas.TensorLayout,
+    layout: Layout,
     weight: Tensor | None,
     ignore_index: int,
     *,
     with_gradient: bool,
     of_mean: bool = False,
-    members: Tensor | None = None,
-) -> tuple[Tensor, float, Tensor | None, float]:
-    """Do the same in torch's own operations; ``members`` has the classes of each set, if any."""
-    n_classes = logits.shape[1]
+    coarse: CoarseLayouts | None = None,
+) -> tuple[Tensor, Tensor | None, Tensor]:
+    """Return the losses, the gradient and the sum of the weights, by torch's own operations.
+
+    The arguments are those of :func:`losses_of_labels`, the losses have the shape of ``target``.
+    """
+    n_classes, device = logits.shape[1], logits.device
     flat = logits.detach().movedim(1, -1).reshape(-1, n_classes)
     kept = target.reshape(-1) != ignore_index
-    labels = torch.where(kept, target.reshape(-1), 0)
-    check_labels(labels, n_classes + (0 if members is None else len(members)))
-    rows = row_weights(labels, kept, weight, members, flat.dtype)
-    total_weight = float(rows.sum())
+    codes = torch.where(kept, target.reshape(-1), 0)
+    check_labels(codes, n_classes if coarse is None else n_classes + len(coarse.sets))
+    members = None if coarse is None else members_on(coarse, device)
+    rows = row_weights(codes, kept, weight, members, flat.dtype)
+    total_weight = rows.sum()
     factor = rows / total_weight if of_mean else rows
-    losses, gradient = formulas.loss_and_gradient_of_labels(
-        flat, labels.clamp(max=n_classes - 1), factor, layout, with_gradient=with_gradient
-    )
-    if members is not None:
-        coarse = (labels >= n_classes).nonzero()[:, 0]
-        losses[coarse], gradient_of_sets = formulas.loss_and_gradient_of_sets(
-            flat[coarse], members[labels[coarse] - n_classes], factor[coarse], layout,
-            with_gradient=with_gradient,
-        )  # fmt: skip
-        if gradient is not None and gradient_of_sets is not None:
-            gradient[coarse] = gradient_of_sets
-    losses = losses * rows
-    if not bool(kept.all()):  # NaN times 0 is NaN, but a row that is ignored has no loss
-        losses = torch.where(kept, losses, 0.0)
-        gradient = None if gradient is None else torch.where(kept[:, None], gradient, 0.0)
+    on_device = tensor_layout_of(layout, device)
+    if members is None:
+        losses, gradient = formulas.loss_and_gradient_of_labels(
+            flat, codes, factor, on_device, with_gradient=with_gradient
+        )
+    else:
+        is_member = formulas.members_of_rows(codes, members)
+        losses, gradient = formulas.loss_and_gradient_of_sets(
+            flat, is_member, factor, on_device, with_gradient=with_gradient
+        )
+    # NaN times 0 is NaN, but a row that is ignored has no loss.
+    losses = torch.where(kept, losses * rows, 0.0).reshape(target.shape)
     if gradient is not None:
+        gradient = torch.where(kept[:, None], gradient, 0.0)
         gradient = gradient.reshape(*target.shape, n_classes).movedim(-1, 1).contiguous()
-    return losses, float(losses.sum()), gradient, total_weight
+    return losses, gradient, total_weight
 
 
 def row_weights(
@@ -129,7 +116,13 @@ def row_weights(
 
 
 def check_labels(labels: Tensor, n_classes: int) -> None:
-    """Refuse labels that are not a class, or not one of so many codes."""
+    """Refuse labels that are not a class, or not one of so many codes.
+
+    A look at labels on another device would wait for it. There they are left to the device, which
+    refuses what is no index, as it does under torch's own cross-entropy.
+    """
+    if not labels.is_cpu:
+        return
     wrong = (labels < 0) | (labels >= n_classes)
     if bool(wrong.any()):
         raise LabelError(
@@ -145,7 +138,7 @@ def losses_of_distributions(logits: Tensor, distributions: Tensor, layout: Layou
     """
     n_classes = logits.shape[1]
     flat, p = (x.movedim(1, -1).reshape(-1, n_classes) for x in (logits, distributions))
-    losses = formulas.loss_of_distributions(flat, p, _tensor_layout_of(layout, logits.device))
+    losses = formulas.loss_of_distributions(flat, p, tensor_layout_of(layout, logits.device))
     return losses.reshape(logits.shape[0], *logits.shape[2:])
 
 
@@ -155,7 +148,7 @@ def losses_of_codes(logits: Tensor, codes: Tensor, coarse: CoarseLayouts) -> Ten
     ``logits`` are (n, classes, ...), codes and losses (n, ...).
     """
     flat = logits.movedim(1, -1).reshape(-1, logits.shape[1])
-    layout = _tensor_layout_of(coarse.layout, logits.device)
+    layout = tensor_layout_of(coarse.layout, logits.device)
     is_member = formulas.members_of_rows(codes.reshape(-1), members_on(coarse, logits.device))
     losses, _ = formulas.loss_and_gradient_of_sets(
         flat, is_member, flat.new_empty(0), layout, with_gradient=False
@@ -163,7 +156,23 @@ def losses_of_codes(logits: Tensor, codes: Tensor, coarse: CoarseLayouts) -> Ten
     return losses.reshape(codes.shape)
 
 
-@lru_cache(maxsize=64)
-def _tensor_layout_of(layout: Layout, device: torch.device) -> formulas.TensorLayout:
-    """Return a layout on a device."""
-    return formulas.TensorLayout.of(layout, device)
+def tensor_layout_of(layout: Layout, device: torch.device) -> formulas.TensorLayout:
+    """Return a layout on a device: copied there once, and kept as long as the layout itself."""
+    copies = _tensor_layouts.setdefault(layout, {})
+    if device not in copies:
+        copies[device] = formulas.TensorLayout.of(layout, device)
+    return copies[device]
+
+
+def members_on(coarse: CoarseLayouts, device: torch.device) -> Tensor:
+    """Return which classes each set holds, (sets, classes), on a device; kept as layouts are."""
+    copies = _members.setdefault(coarse, {})
+    if device not in copies:
+        members = members_of_sets(coarse.sets, coarse.layout.n_classes)
+        copies[device] = torch.from_numpy(members).to(device, non_blocking=True)
+    return copies[device]
+
+
+_tensor_layouts: WeakKeyDictionary[Layout, dict[torch.device, formulas.TensorLayout]]
+_tensor_layouts = WeakKeyDictionary()
+_members: WeakKeyDictionary[CoarseLayouts, dict[torch.device, Tensor]] = WeakKeyDictionary()

@@ -1,8 +1,11 @@
-"""The structured loss in torch's own operations: for every device, and differentiable twice."""
+"""The structured loss in torch's own operations: for every device, and differentiable twice.
+
+Nothing here looks at the numbers of a tensor: the host would have to wait for the device.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,21 +16,34 @@ from torch import Tensor
 from structent._typing import IntArray
 from structent.kernels.layout import Layout
 
-# Up to this many classes a dense product with the blocks is the fastest way to sum over them.
-_SMALL = 512
+# Partitions that are no tree are looked at together, up to so many logits at a time.
+_MOST_LOGITS = 2**22
 Values = tuple[Tensor, Tensor | None]
 
 
 @dataclass(frozen=True)
 class TensorLayout:
-    """A layout as tensors on one device."""
+    """A layout as tensors on one device, and as numbers what the host has to know.
+
+    Attributes
+    ----------
+    total_weight, singleton_weight
+        As in the layout.
+    weights
+        The weight of each partition.
+    n_blocks
+        The number of blocks of each partition.
+    block_of
+        The block of each class, numbered from 0 within each partition, (partitions, classes).
+    parents
+        As in the layout: None where there is no tree.
+    """
 
     total_weight: float
     singleton_weight: float
-    weights: Tensor
+    weights: tuple[float, ...]
+    n_blocks: tuple[int, ...]
     block_of: Tensor
-    start: Tensor
-    members: Tensor
     parents: tuple[Tensor, ...] | None
 
     @classmethod
@@ -35,18 +51,21 @@ class TensorLayout:
         """Return the layout on a device."""
 
         def on_device(array: IntArray) -> Tensor:
-            return torch.from_numpy(array.astype(np.int64)).to(device)
+            return torch.from_numpy(array.astype(np.int64)).to(device, non_blocking=True)
 
-        parents = layout.parents
+        parents, block_of = layout.parents, layout.local_block_of
         return cls(
             total_weight=layout.total_weight,
             singleton_weight=layout.singleton_weight,
-            weights=torch.from_numpy(layout.weights).to(device),
-            block_of=on_device(layout.block_of),
-            start=on_device(layout.start),
-            members=on_device(layout.members),
+            weights=tuple(layout.weights.tolist()),
+            n_blocks=tuple((block_of.max(axis=1, initial=-1) + 1).tolist()),
+            block_of=on_device(block_of),
             parents=None if parents is None else tuple(map(on_device, parents)),
         )
+
+    def partitions(self) -> Iterator[tuple[float, int, Tensor]]:
+        """Yield the weight of each partition, its number of blocks, and the block of each class."""
+        return zip(self.weights, self.n_blocks, self.block_of, strict=True)
 
 
 def loss_and_gradient_of_labels(
@@ -56,28 +75,32 @@ def loss_and_gradient_of_labels(
 
     ``labels`` are class indices; the formulas are those of ``structent.kernels.reference``.
     """
-    largest = logits.amax(dim=1, keepdim=True)
-    e = (logits - largest).exp_()
-    total = e.sum(dim=1)
-    log_total, true_logits = total.log(), (logits.gather(1, labels[:, None]) - largest)[:, 0]
-    losses = layout.singleton_weight * (log_total - true_logits)
-    sums = _true_sums(e, labels, layout)  # (n, partitions)
-    trusted = sums >= logits.shape[1] * torch.finfo(e.dtype).tiny / torch.finfo(e.dtype).eps
-    weights = layout.weights.to(e.dtype)
-    terms = log_total[:, None] - torch.where(trusted, sums, 1.0).log()
-    losses = losses + torch.where(trusted, terms, 0.0) @ weights
-    gradient = None
-    if with_gradient:
-        shares = torch.where(trusted, weights / sums, 0.0) * factor[:, None]
-        coefficient = layout.total_weight * factor / total
-        gradient = _minus_shares(e, coefficient[:, None], shares, labels, layout)
-        label_terms = -layout.singleton_weight * factor
-        gradient.scatter_add_(1, labels[:, None], label_terms[:, None])
-    if not bool(trusted.all()):
-        _add_untrusted(
-            logits, largest, log_total, labels, factor, layout, trusted, losses, gradient
-        )
-    return losses, gradient
+    if layout.parents is not None:
+        return _in_tree(logits, labels, factor, layout, with_gradient=with_gradient)
+    is_label = torch.arange(logits.shape[1], device=labels.device) == labels[:, None]
+
+    def true_blocks(block_of: Tensor) -> Tensor:
+        return _blocks_of(labels, block_of)
+
+    return _by_partitions(logits, is_label, true_blocks, factor, layout, with_gradient)
+
+
+def loss_and_gradient_of_sets(
+    logits: Tensor, is_member: Tensor, factor: Tensor, layout: TensorLayout, *, with_gradient: bool
+) -> Values:
+    """Return the loss of each row, (n,), and its gradient times the row's factor, (n, classes).
+
+    ``is_member`` says which classes the row may be of, (n, classes); the formulas are those of
+    ``structent.kernels.reference``. Losses are differentiable by the logits, and twice.
+    """
+    first = is_member.to(torch.uint8).argmax(dim=1)
+
+    def true_blocks(block_of: Tensor) -> Tensor:
+        with_first, of_row = _blocks_of(first, block_of), is_member[:, None]
+        holds_all = (with_first | ~of_row).all(dim=2, keepdim=True)
+        return torch.where(holds_all, with_first, of_row)
+
+    return _by_partitions(logits, is_member, true_blocks, factor, layout, with_gradient)
 
 
 def loss_of_distributions(logits: Tensor, p: Tensor, layout: TensorLayout) -> Tensor:
@@ -90,8 +113,8 @@ def loss_of_distributions(logits: Tensor, p: Tensor, layout: TensorLayout) -> Te
     log_total = (logits - largest).exp().sum(dim=1).log()
     loss = layout.total_weight * p.sum(dim=1) * log_total
     loss = loss - layout.singleton_weight * _times(p, logits - largest).sum(dim=1)
-    for weight, ids in zip(layout.weights.tolist(), layout.block_of, strict=True):
-        blocks = _Blocks.of(logits, ids)
+    for weight, n_blocks, block in layout.partitions():
+        blocks = _Blocks.of(logits, block, n_blocks)
         log_blocks = (blocks.largest - largest) + blocks.sums.log()
         loss = loss - weight * _times(blocks.total(p), log_blocks).sum(dim=1)
     return loss
@@ -105,20 +128,21 @@ def gradient_of_distributions(logits: Tensor, p: Tensor, layout: TensorLayout) -
     mass = p.sum(dim=1, keepdim=True)
     gradient = layout.total_weight * mass * logits.softmax(dim=1)
     gradient = gradient - layout.singleton_weight * p
-    for weight, ids in zip(layout.weights.tolist(), layout.block_of, strict=True):
-        blocks = _Blocks.of(logits, ids)
+    for weight, n_blocks, block in layout.partitions():
+        blocks = _Blocks.of(logits, block, n_blocks)
         share = weight * blocks.total(p) / blocks.sums
-        gradient = gradient - share[:, blocks.block] * blocks.exponentials
+        gradient = gradient - share[:, block] * blocks.exponentials
     return gradient
 
 
 def members_of_rows(codes: Tensor, members: Tensor) -> Tensor:
     """Return which classes each row may be of, (n, classes)."""
     n_classes = members.shape[1]
-    is_member = torch.arange(n_classes, device=codes.device) == codes[:, None]
-    coarse = codes >= n_classes
-    is_member[coarse] = members[codes[coarse] - n_classes]
-    return is_member
+    is_class = torch.arange(n_classes, device=codes.device) == codes[:, None]
+    if not len(members):
+        return is_class
+    of_sets = members[(codes - n_classes).clamp(min=0)]
+    return torch.where((codes >= n_classes)[:, None], of_sets, is_class)
 
 
 def weights_of_codes(weight: Tensor, members: Tensor) -> Tensor:
@@ -127,121 +151,121 @@ def weights_of_codes(weight: Tensor, members: Tensor) -> Tensor:
     return torch.cat([weight, of_sets @ weight / of_sets.sum(dim=1)])
 
 
-def loss_and_gradient_of_sets(
-    logits: Tensor, is_member: Tensor, factor: Tensor, layout: TensorLayout, *, with_gradient: bool
-) -> Values:
-    """Return the loss of each row, (n,), and its gradient times the row's factor, (n, classes).
+def _blocks_of(labels: Tensor, block_of: Tensor) -> Tensor:
+    """Return which classes are in the block of each label, (n, partitions, classes)."""
+    return block_of[:, labels].T[:, :, None] == block_of
 
-    ``is_member`` says which classes the row may be of, (n, classes); the formulas are those of
-    ``structent.kernels.reference``. Losses are differentiable by the logits, and twice.
+
+def _by_partitions(
+    logits: Tensor,
+    is_member: Tensor,
+    true_blocks: Callable[[Tensor], Tensor],
+    factor: Tensor,
+    layout: TensorLayout,
+    with_gradient: bool,
+) -> Values:
+    """Add up the losses of any partitions.
+
+    ``is_member`` says which classes the row may be of, (n, classes), and ``true_blocks`` which are
+    in its block of each of some partitions, (n, partitions, classes).
     """
     q, largest, log_total = _softmax(logits)
     losses = 0.0 * log_total  # in the graph, even where there is no partition to add
     gradient = torch.zeros_like(logits) if with_gradient else None
-    for weight, inside in _true_blocks(is_member, layout):
-        share, own_largest, log_own = _softmax(torch.where(inside, logits, -torch.inf))
-        losses = losses + weight * ((largest - own_largest) + (log_total - log_own))
+    step = max(1, _MOST_LOGITS // max(1, logits.numel()))
+    parts = [
+        (layout.weights[at : at + step], true_blocks(layout.block_of[at : at + step]))
+        for at in range(0, len(layout.weights), step)
+    ]
+    if layout.singleton_weight > 0:
+        parts.append(((layout.singleton_weight,), is_member[:, None]))
+    for some, inside in parts:
+        weights = torch.tensor(some, dtype=logits.dtype).to(logits.device, non_blocking=True)
+        shares, own_largest, log_own = _softmax(torch.where(inside, logits[:, None], -torch.inf))
+        terms = (largest[:, None] - own_largest) + (log_total[:, None] - log_own)
+        losses = losses + (terms * weights).sum(dim=1)
         if gradient is not None:
-            gradient += weight * factor[:, None] * (q - share)
-    return losses, gradient
+            gradient += sum(some) * q - torch.einsum("ntc,t->nc", shares, weights)
+    return losses, None if gradient is None else gradient * factor[:, None]
 
 
-def _true_sums(e: Tensor, labels: Tensor, layout: TensorLayout) -> Tensor:
-    """Sum e over the block of the label in each partition, (n, partitions)."""
-    if len(layout.weights) == 0:
-        return e.new_zeros(len(e), 0)
-    if e.shape[1] <= _SMALL:
-        n_blocks = len(layout.start) - 1
-        indicator = _indicator(layout, e, n_blocks)
-        return (e @ indicator).gather(1, layout.block_of[:, labels].T)
-    if layout.parents is not None:
-        sums, node, level = [], labels, e
-        for parent in layout.parents:
-            n_blocks = int(parent.max()) + 1
-            level = e.new_zeros(len(e), n_blocks).index_add_(1, parent, level)
-            node = parent[node]
-            sums.append(level.gather(1, node[:, None])[:, 0])
-        return torch.stack(sums[::-1], dim=1)
-    entries, segment = _true_entries(labels, layout)
-    flat = e.new_zeros(len(labels) * len(layout.weights))
-    flat.index_add_(0, segment, e.reshape(-1)[entries])
-    return flat.reshape(len(labels), -1)
-
-
-def _minus_shares(
-    e: Tensor, coefficient: Tensor, shares: Tensor, labels: Tensor, layout: TensorLayout
-) -> Tensor:
-    """Return e times (coefficient - the shares of the true blocks that a class is in)."""
-    if len(layout.weights) == 0:
-        return e * coefficient
-    if e.shape[1] <= _SMALL:
-        n_blocks = len(layout.start) - 1
-        per_block = e.new_zeros(len(e), n_blocks)
-        per_block.scatter_(1, layout.block_of[:, labels].T, shares)
-        return (coefficient - per_block @ _indicator(layout, e, n_blocks).T).mul_(e)
-    if layout.parents is not None:
-        nodes = [labels]
-        for parent in layout.parents:
-            nodes.append(parent[nodes[-1]])
-        level = coefficient
-        for t, parent in enumerate(reversed(layout.parents)):
-            n_blocks = int(parent.max()) + 1
-            level = level.expand(len(e), n_blocks).scatter_add(
-                1, nodes[-1 - t][:, None], -shares[:, t : t + 1]
+def _in_tree(
+    logits: Tensor, labels: Tensor, factor: Tensor, layout: TensorLayout, *, with_gradient: bool
+) -> Values:
+    """Go from the classes up to the coarsest blocks, and back: every block is visited once."""
+    levels = list(zip(layout.weights, layout.n_blocks, reversed(layout.parents or ()), strict=True))
+    whole = _Sums.over_all(logits)
+    true_logits = logits.gather(1, labels[:, None])
+    losses = layout.singleton_weight * (whole.largest - true_logits + whole.sums.log())
+    true_blocks = []  # of each level: their places, and their sums
+    blocks, place = _Sums(logits, torch.ones_like(logits)), labels[:, None]
+    for weight, n_blocks, parent in reversed(levels):
+        blocks, place = blocks.merged(parent, n_blocks), parent[place]
+        block = _Sums(blocks.largest.gather(1, place), blocks.sums.gather(1, place))
+        losses = losses + weight * (
+            (whole.largest - block.largest) + (whole.sums.log() - block.sums.log())
+        )
+        true_blocks.append((place, block))
+    if not with_gradient:
+        return losses[:, 0], None
+    # The gradient by the logit of class j is W q_j - sum_t w_t q_j / Q(B_t), over the true blocks
+    # B_t that hold j. The sum is the share of j in the finest of them, times a factor that the
+    # block has for all of its classes: w_t + Q(B_t) / Q(B_s) times the factor of the coarser B_s.
+    coarser, block_factor = whole, torch.zeros_like(whole.sums)
+    shift, multiple = whole.shift, torch.zeros_like(whole.sums)
+    for (weight, n_blocks, parent), (place, block) in zip(
+        levels, reversed(true_blocks), strict=True
+    ):
+        block_factor = weight + block_factor * block.share_of(coarser)
+        coarser = block
+        shift, multiple = (
+            of_blocks.expand(-1, n_blocks).scatter(1, place, own).index_select(1, parent)
+            for of_blocks, own in (
+                (shift, block.shift), (multiple, block_factor / block.divisor)
             )
-            level = level.index_select(1, parent)
-        return level.mul_(e)
-    gradient = e * coefficient
-    entries, segment = _true_entries(labels, layout)
-    taken = -shares.reshape(-1)[segment] * e.reshape(-1)[entries]
-    gradient.view(-1).index_add_(0, entries, taken)
-    return gradient
+        )  # fmt: skip
+    gradient = (logits - whole.shift).exp_().mul_(layout.total_weight / whole.divisor)
+    gradient -= (logits - shift).exp_().mul_(multiple)
+    own = gradient.new_full((1, 1), -layout.singleton_weight).expand(len(labels), 1)
+    gradient.scatter_add_(1, labels[:, None], own)
+    return losses[:, 0], gradient.mul_(factor[:, None])
 
 
-def _indicator(layout: TensorLayout, e: Tensor, n_blocks: int) -> Tensor:
-    """Return 1 where a class is in a block, (classes, blocks)."""
-    indicator = e.new_zeros(e.shape[1], n_blocks)
-    return indicator.scatter_(1, layout.block_of.T, 1.0)
+class _Sums(NamedTuple):
+    """Sums of exponentials over blocks, (n, blocks): the largest logit, and the sum beside it.
 
+    Relative to its own largest logit no block underflows. Where all logits are -inf the sum is 0.
+    """
 
-def _true_entries(labels: Tensor, layout: TensorLayout) -> tuple[Tensor, Tensor]:
-    """Return the flat places of all classes of all true blocks, and (row, partition) of each."""
-    blocks = layout.block_of[:, labels].T.reshape(-1)  # (n * partitions,)
-    sizes = layout.start[blocks + 1] - layout.start[blocks]
-    segment = torch.repeat_interleave(sizes)
-    first = sizes.cumsum(0) - sizes
-    within = torch.arange(len(segment), device=labels.device) - first[segment]
-    classes = layout.members[layout.start[blocks][segment] + within]
-    row = segment // len(layout.weights)
-    return row * layout.block_of.shape[1] + classes, segment
+    largest: Tensor
+    sums: Tensor
 
+    @classmethod
+    def over_all(cls, logits: Tensor) -> _Sums:
+        largest = logits.amax(dim=1, keepdim=True)
+        exponentials = (logits - _finite(largest)).exp_()
+        return cls(largest, exponentials.sum(dim=1, keepdim=True))
 
-def _add_untrusted(  # noqa: PLR0913, PLR0917  what the loss has at hand
-    logits: Tensor,
-    largest: Tensor,
-    log_total: Tensor,
-    labels: Tensor,
-    factor: Tensor,
-    layout: TensorLayout,
-    trusted: Tensor,
-    losses: Tensor,
-    gradient: Tensor | None,
-) -> None:
-    """Add the blocks that underflow, which were left out, by their own log-sum-exp; rare."""
-    for t, weight in enumerate(layout.weights.tolist()):
-        rows = (~trusted[:, t]).nonzero()[:, 0]
-        ids = layout.block_of[t]
-        inside = ids[None] == ids[labels[rows]][:, None]
-        own = torch.where(inside, logits[rows], -torch.inf)
-        # Of a block that is ruled out, all -inf, the differences would be NaN.
-        own_largest = own.amax(dim=1, keepdim=True).clamp(min=torch.finfo(own.dtype).min)
-        exponentials = (own - own_largest).exp()
-        own_total = exponentials.sum(dim=1, keepdim=True)
-        log_block = (own_largest - largest[rows] + own_total.log())[:, 0]
-        losses[rows] += weight * (log_total[rows] - log_block)
-        if gradient is not None:
-            share = torch.where(own_total > 0, weight * factor[rows][:, None] / own_total, 0.0)
-            gradient[rows] -= share * exponentials
+    @property
+    def shift(self) -> Tensor:
+        return _finite(self.largest)
+
+    @property
+    def divisor(self) -> Tensor:
+        return torch.where(self.sums == 0, 1.0, self.sums)
+
+    def merged(self, parent: Tensor, n_parents: int) -> _Sums:
+        """Return the sums over the parents of the blocks."""
+        least = self.largest.new_full((len(self.largest), n_parents), -torch.inf)
+        places = parent.expand(len(self.largest), -1)
+        largest = least.scatter_reduce(1, places, self.largest, "amax")
+        parts = (self.largest - _finite(largest).index_select(1, parent)).exp_().mul_(self.sums)
+        return _Sums(largest, torch.zeros_like(largest).index_add_(1, parent, parts))
+
+    def share_of(self, coarser: _Sums) -> Tensor:
+        """Return the share of each block's sum in that of a coarser one."""
+        ratio = (self.largest - coarser.shift).exp() * (self.sums / coarser.divisor)
+        return torch.where(self.sums == 0, 0.0, ratio)
 
 
 class _Blocks(NamedTuple):
@@ -256,9 +280,8 @@ class _Blocks(NamedTuple):
     sums: Tensor
 
     @classmethod
-    def of(cls, logits: Tensor, ids: Tensor) -> _Blocks:
-        block = ids - ids.min()
-        least = logits.new_full((len(logits), int(block.max()) + 1), -torch.inf)
+    def of(cls, logits: Tensor, block: Tensor, n_blocks: int) -> _Blocks:
+        least = logits.new_full((len(logits), n_blocks), -torch.inf)
         largest = least.scatter_reduce(1, block.expand(len(logits), -1), logits.detach(), "amax")
         possible = largest > -torch.inf
         shift = torch.where(possible, largest, 0.0)
@@ -277,23 +300,18 @@ def _times(p: Tensor, values: Tensor) -> Tensor:
 
 
 def _softmax(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the softmax, the largest logit of each row, and the log-sum-exp relative to it.
+    """Return the softmax over the last axis, the largest logit, and the log-sum-exp relative to it.
 
-    Kept apart: in rows of large logits their sum would round away the differences.
+    Kept apart: in rows of large logits their sum would round away the differences. Where all logits
+    are -inf the softmax is 0.
     """
-    largest = logits.detach().amax(dim=1)
-    shift = torch.where(largest == -torch.inf, 0.0, largest)
-    exponentials = (logits - shift[:, None]).exp()
-    total = exponentials.sum(dim=1)
-    return exponentials / total[:, None], largest, total.log()
+    largest = logits.detach().amax(dim=-1)
+    exponentials = (logits - _finite(largest)[..., None]).exp()
+    total = exponentials.sum(dim=-1)
+    divisor = torch.where(total == 0, 1.0, total)
+    return exponentials / divisor[..., None], largest, total.log()
 
 
-def _true_blocks(is_member: Tensor, layout: TensorLayout) -> Iterator[tuple[float, Tensor]]:
-    """Yield the weight of each partition, and whether a class is in A_t(C), (n, classes)."""
-    if layout.singleton_weight > 0:
-        yield layout.singleton_weight, is_member
-    first = is_member.to(torch.uint8).argmax(dim=1)
-    for weight, ids in zip(layout.weights.tolist(), layout.block_of, strict=True):
-        with_first = ids[first][:, None] == ids
-        holds = (with_first | ~is_member).all(dim=1, keepdim=True)
-        yield weight, torch.where(holds, with_first, is_member)
+def _finite(largest: Tensor) -> Tensor:
+    """Return what to subtract from logits: 0 where all of them are -inf."""
+    return torch.where(largest == -torch.inf, 0.0, largest)

@@ -19,6 +19,7 @@ from structent.losses.torch.dispatch import (
     losses_of_distributions,
     losses_of_labels,
     members_on,
+    portable_losses_of_labels,
     row_weights,
 )
 from structent.losses.torch.operator import distributions_operator, labels_operator
@@ -141,7 +142,7 @@ def check_options(
             f"weight must have one entry for each of the {n_classes} classes, "
             f"got shape {tuple(weight.shape)}"
         )
-    looked_at = not (torch.compiler.is_compiling() or weight.is_meta)
+    looked_at = weight.is_cpu and not torch.compiler.is_compiling()
     if looked_at and not bool(weight.isfinite().all()):
         raise StructureError("weight must hold finite numbers, got NaN or infinity")
 
@@ -182,9 +183,13 @@ def loss_of(
         loss = _of_labels(logits, (target.long(), structure, weight, ignore_index, reduction))
     if reduction == "none" and input.dim() == 1:
         loss = loss[0]
-    if loss.dtype == input.dtype or torch.is_autocast_enabled(input.device.type):
+    if loss.dtype == input.dtype or _is_autocast(input.device.type):
         return loss  # under autocast torch's cross-entropy returns float32
     return loss.to(input.dtype)
+
+
+def _is_autocast(device_type: str) -> bool:
+    return torch.amp.is_autocast_available(device_type) and torch.is_autocast_enabled(device_type)
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]  # torch's own
@@ -258,7 +263,8 @@ class _OfLabels(torch.autograd.Function):
             _, gradient = _loss_and_gradient(logits, ctx.options, with_gradient=True)
         if grad_output.dim() > 0:
             gradient.mul_(grad_output.unsqueeze(1))
-        elif grad_output.item() != 1.0:
+        # On the CPU a look at one number takes less time than a pass over the gradient.
+        elif not grad_output.is_cpu or float(grad_output) != 1.0:
             gradient.mul_(grad_output)
         return gradient, None
 
@@ -269,15 +275,22 @@ def _loss_and_gradient(
     target, structure, weight, ignore_index, reduction = options
     of_mean = reduction == "mean"
     coarse = structure if isinstance(structure, CoarseLayouts) else None
-    rows, loss, gradient, total_weight = losses_of_labels(
-        logits, target, structure if coarse is None else coarse.layout, weight, ignore_index,
-        with_gradient=with_gradient, of_mean=of_mean, coarse=coarse,
-    )  # fmt: skip
+    layout = structure if coarse is None else coarse.layout
+    given = (logits, target, layout, weight, ignore_index)
+    if not logits.is_cpu:
+        rows, gradient, total_weight = portable_losses_of_labels(
+            *given, with_gradient=with_gradient, of_mean=of_mean, coarse=coarse
+        )
+        return _reduced(rows, total_weight, reduction), gradient
+    losses, gradient = losses_of_labels(
+        *given, with_gradient=with_gradient, of_mean=of_mean, coarse=coarse
+    )
     if reduction == "none":
-        return torch.as_tensor(rows).view(target.shape), gradient
+        return torch.from_numpy(losses.rows).view(target.shape), gradient
+    loss = losses.total
     if of_mean:
-        loss = loss / total_weight if total_weight else math.nan
-    return torch.scalar_tensor(loss, dtype=logits.dtype, device=logits.device), gradient
+        loss = loss / losses.total_weight if losses.total_weight else math.nan
+    return torch.scalar_tensor(loss, dtype=logits.dtype), gradient
 
 
 def _differentiable_gradient(
@@ -335,7 +348,7 @@ def _of_distributions(
         # By comparison: torch's one_hot looks at the labels, which vmap does not allow.
         classes = torch.arange(n_classes, device=labels.device).reshape(_along_classes(logits))
         p = (labels.unsqueeze(1) == classes).to(logits.dtype)
-        if isinstance(structure, Layout) and not transforms_are_active():
+        if isinstance(structure, Layout) and labels.is_cpu and not transforms_are_active():
             check_labels(labels, n_classes)
         else:  # labels cannot be looked at: a wrong one has the loss NaN
             is_class = (labels >= 0) & (labels < n_classes)

@@ -143,6 +143,17 @@ class StructuredCrossEntropy(nn.Module):
         """Return what ``print`` shows of the module."""
         return f"{self.sampler or self.structure!r}, reduction={self.reduction!r}"
 
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:  # noqa: FBT001, FBT002  torch's own
+        """Move the module, but not the number of the step: draws are made on the CPU.
+
+        On another device every draw would wait for it.
+        """
+        step = self._buffers.get("step")
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]  # torch's own
+        if step is not None:
+            self.step = step
+        return self
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)  # type: ignore[no-untyped-call]  # torch's own
         if self.sampler is not None:

@@ -4,6 +4,8 @@ The blocks and weights of the structure are inputs of the operators, and so is t
 training step for a drawn structure: nothing of them is frozen into a compiled graph.
 """
 
+from collections.abc import Callable
+from threading import Lock
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -13,12 +15,12 @@ from torch import Tensor
 
 from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.layout import Layout
-from structent.losses.torch.dispatch import losses_of_labels
-from structent.losses.torch.formulas import (
-    TensorLayout,
-    gradient_of_distributions,
-    loss_of_distributions,
+from structent.losses.torch.dispatch import (
+    losses_of_labels,
+    portable_losses_of_labels,
+    tensor_layout_of,
 )
+from structent.losses.torch.formulas import gradient_of_distributions, loss_of_distributions
 from structent.structure import PartitionSampler
 
 
@@ -37,24 +39,66 @@ class Registered:
 _registered: "WeakValueDictionary[int, Registered]" = WeakValueDictionary()
 
 
+class _Layouts:
+    """Layouts of the tensors that a compiled graph gives to the operators, the last few.
+
+    A graph gives the same tensors in every step. They are known by their memory, and kept with
+    their layout, so that no other tensor can come to have that memory.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._lock = most, Lock()
+        self._kept: dict[tuple[int, ...], tuple[tuple[Tensor, ...], Any]] = {}
+
+    def of(self, block_of: Tensor, weights: Tensor) -> Layout:
+        """Return the layout of partitions."""
+
+        def made() -> Layout:
+            return Layout.from_arrays(block_of.numpy(), weights.numpy())
+
+        layout: Layout = self._kept_or((block_of, weights), made)
+        return layout
+
+    def of_sets(self, layout: Layout, start: Tensor, members: Tensor) -> CoarseLayouts:
+        """Return the layouts of sets of classes, beside that of their structure."""
+
+        def made() -> CoarseLayouts:
+            sets = np.split(members.numpy(), start.numpy()[1:-1])
+            return CoarseLayouts.of(layout, [classes.tolist() for classes in sets])
+
+        coarse: CoarseLayouts = self._kept_or((start, members), made, id(layout))
+        return coarse
+
+    def _kept_or(self, given: tuple[Tensor, ...], made: Callable[[], Any], *key: int) -> Any:
+        place = (*(tensor.data_ptr() for tensor in given), *key)
+        with self._lock:
+            found = self._kept.pop(place, None) or (given, made())
+            self._kept[place] = found  # last, as it was used last
+            if len(self._kept) > self._most:
+                del self._kept[next(iter(self._kept))]
+        return found[1]
+
+
+_layouts = _Layouts(most=16)
+
+
 @torch.library.custom_op("structent::draw_partition", mutates_args=())
 def draw_partition(step: Tensor, sampler: int, n_partitions: int) -> tuple[Tensor, Tensor]:
-    """Return block_of and weights of the partition that a sampler draws at a step."""
+    """Return block_of and weights of the partition that a sampler draws at a step, on the CPU."""
     structure = _registered[sampler].sampler.sample(int(step))
     if structure.n_partitions != n_partitions:
         raise RuntimeError(
             f"a sampler under torch.compile must draw {n_partitions} partitions at every step, "
             f"got {structure.n_partitions}"
         )
-    block_of, weights = structure.block_of.copy(), structure.weights.copy()
-    return torch.from_numpy(block_of).to(step.device), torch.from_numpy(weights).to(step.device)
+    return torch.from_numpy(structure.block_of.copy()), torch.from_numpy(structure.weights.copy())
 
 
 @draw_partition.register_fake
-def _(step: Tensor, sampler: int, n_partitions: int) -> tuple[Tensor, Tensor]:
+def _(step: Tensor, sampler: int, n_partitions: int) -> tuple[Tensor, Tensor]:  # noqa: ARG001
     n_classes = len(_registered[sampler].sampler.classes)
-    block_of = torch.empty((n_partitions, n_classes), dtype=torch.int32, device=step.device)
-    return block_of, torch.empty(n_partitions, dtype=torch.float64, device=step.device)
+    block_of = torch.empty((n_partitions, n_classes), dtype=torch.int32, device="cpu")
+    return block_of, torch.empty(n_partitions, dtype=torch.float64, device="cpu")
 
 
 @torch.library.custom_op("structent::losses_of_labels", mutates_args=())
@@ -74,22 +118,20 @@ def labels_operator(  # noqa: PLR0913, PLR0917  an operator takes no objects
     Where the target may have codes of sets, the classes of set s are
     ``set_members[set_start[s]:set_start[s + 1]]``.
     """
-    layout, coarse = _layout(block_of, weights), None
+    layout = _layouts.of(block_of, weights)
+    coarse = None
     if set_start is not None and set_members is not None:
-        sets = np.split(set_members.cpu().numpy(), set_start.cpu().numpy()[1:-1])
-        coarse = CoarseLayouts.of(layout, [members.tolist() for members in sets])
-    losses, _, gradient, total_weight = losses_of_labels(
-        logits,
-        target.long(),
-        layout,
-        weight,
-        ignore_index,
-        with_gradient=with_gradient,
-        coarse=coarse,
-    )
-    if gradient is None:
-        gradient = logits.new_empty(0)
-    return torch.as_tensor(losses).view(target.shape), gradient, logits.new_tensor(total_weight)
+        coarse = _layouts.of_sets(layout, set_start, set_members)
+    given = (logits, target.long(), layout, weight, ignore_index)
+    if logits.is_cpu:
+        found, gradient = losses_of_labels(*given, with_gradient=with_gradient, coarse=coarse)
+        losses = torch.from_numpy(found.rows).view(target.shape)
+        total_weight = logits.new_tensor(found.total_weight)
+    else:
+        losses, gradient, total_weight = portable_losses_of_labels(
+            *given, with_gradient=with_gradient, coarse=coarse
+        )
+    return losses, logits.new_empty(0) if gradient is None else gradient, total_weight
 
 
 @labels_operator.register_fake
@@ -112,7 +154,7 @@ def distributions_operator(
     logits: Tensor, distributions: Tensor, block_of: Tensor, weights: Tensor, with_gradient: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the losses of distributions, and the gradient of each."""
-    layout = TensorLayout.of(_layout(block_of, weights), logits.device)
+    layout = tensor_layout_of(_layouts.of(block_of, weights), logits.device)
     n_classes, rows = logits.shape[1], (logits.shape[0], *logits.shape[2:])
     flat, p = (x.movedim(1, -1).reshape(-1, n_classes) for x in (logits, distributions))
     losses = loss_of_distributions(flat, p, layout).reshape(rows)
@@ -138,10 +180,6 @@ def _fake(logits: Tensor, shape: torch.Size, with_gradient: bool) -> tuple[Tenso
     gradient = torch.empty(logits.shape, dtype=logits.dtype, device=logits.device)
     unwanted = logits.new_empty(0)
     return logits.new_empty(shape), gradient if with_gradient else unwanted, logits.new_empty(())
-
-
-def _layout(block_of: Tensor, weights: Tensor) -> Layout:
-    return Layout.from_arrays(block_of.cpu().numpy(), weights.cpu().numpy())
 
 
 def _keep_gradient(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
