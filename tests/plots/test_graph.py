@@ -56,3 +56,20 @@ def test_a_graph_without_room_says_how_many_names_are_left_out():
 
 def test_a_graph_of_two_classes_can_be_drawn():
     assert texts(drawn(SpanningTreePartitions(LabelGraph([("a", "b")]), 1, 0.5))) == ["a", "b"]
+
+
+def test_the_first_draw_is_seen_and_neighbouring_blocks_differ():
+    sampler = SpanningTreePartitions(catalog.california_counties(), 10, 0.5)
+    graph, block_of = sampler.graph, sampler.sample(0).partitions[0].block_of
+    nodes = [line for line in drawn(sampler).lines if line.get_marker() != "None"]
+    assert [len(line.get_xdata()) for line in nodes] == np.bincount(block_of).tolist()
+    look = [(line.get_color(), line.get_marker()) for line in nodes]
+    place = {label: number for number, label in enumerate(graph.classes)}
+    for a, b in graph.edges:
+        first, second = block_of[place[a]], block_of[place[b]]
+        assert first == second or look[first] != look[second]
+
+
+def test_a_graph_of_as_many_blocks_as_classes_can_be_drawn():
+    graph = LabelGraph([(i, j) for i in range(30) for j in range(i)])  # all are neighbours
+    assert len(texts(drawn(SpanningTreePartitions(graph, 30, 0.5)))) == 30

@@ -9,9 +9,9 @@ from structent.studies.comparison import (
     LearningCurve,
     References,
     Task,
-    scored_structure,
 )
 from structent.studies.differences import Difference
+from structent.studies.levels import scored_structure
 from structent.studies.plan import NONE, Candidate, Plan
 from structent.studies.verdict import Verdict
 

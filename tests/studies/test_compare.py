@@ -100,13 +100,16 @@ def test_rows_of_a_group_share_a_fold():
     assert known.mean("none", "class", "log loss") < apart.mean("none", "class", "log loss")
 
 
-def test_a_sampler_is_compared_by_its_classes():
+def test_a_sampler_is_compared_by_its_draws_and_its_classes():
     ring = SpanningTreePartitions(LabelGraph([(i, (i + 1) % 6) for i in range(6)]), 3, 0.5)
     rng = np.random.default_rng(0)
     labels = rng.integers(6, size=150)
     features = np.column_stack([np.cos(labels), np.sin(labels)]) + rng.normal(size=(150, 2))
     found = compare(features, labels, ring, **SMALL)
-    assert found.levels == ("class",)
+    assert found.levels == ("blocks", "class")
+    for scores in found.scores.values():
+        assert ((scores.severity >= 1) & (scores.severity <= 3)).all()  # edges of a ring of six
+        assert (scores.by_level[:, 0, 1] >= scores.by_level[:, 1, 1]).all()  # a block holds more
     assert set(found.chosen["structure"]) <= {NONE, *found.plan.candidates}
 
 

@@ -28,10 +28,9 @@ from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.estimators.linear import StructuredLogisticRegression
 from structent.inputs import FeatureColumn, features_from, files_of, open_table
 from structent.inputs.features import Kind
-from structent.metrics import level_report
 from structent.structure import RandomPartition
 from structent.structure.samplers import Structure, checked_structure
-from structent.studies.comparison import scored_structure
+from structent.studies.levels import scores_by_level
 
 _WRITERS = {".parquet": "write_parquet", ".csv": "write_csv"}
 _ATTACHMENT = "table.json"
@@ -163,9 +162,9 @@ def evaluate(
     labels = table.labels(target)
     output.notes(*labels.notes)
     features = features_from(table, columns).filter(labels.column.is_not_null())
-    structure = scored_structure(checked_structure(fitted.structure_))
+    structure = checked_structure(fitted.structure_)
     proba = fitted.predict_proba(features)
-    report = level_report(
+    report = scores_by_level(
         labels.values, proba, structure, classes=fitted.classes_, allow_blocks=allow_blocks
     )
     shown, facts = str(report), report.to_dict()

@@ -6,28 +6,39 @@ import numpy as np
 from matplotlib.axes import Axes
 from scipy.sparse.csgraph import shortest_path
 
-from structent._typing import FloatArray
-from structent.plots.style import BLUE, counted, ink, room, shown, text_width
+from structent._typing import FloatArray, IndexArray, IntArray
+from structent.plots.style import OF_LEVELS, counted, ink, level_colour, room, shown, text_width
 from structent.structure import LabelGraph, SpanningTreePartitions
 from structent.structure.graph import adjacency
 from structent.structure.labels import class_indices
 
 _SIZE = 7.5
 _N_ROUNDS = 300
+_MARKERS = "os^D"
 # Where a name may stand beside its node: (x, y) in widths and heights of the name.
 _PLACES = ((0.5, 0), (-0.5, 0), (0, 1), (0, -1), (0.5, 1), (-0.5, 1), (0.5, -1), (-0.5, -1))
 
 
 def draw_graph(sampler: SpanningTreePartitions, ax: Axes) -> Axes:
-    """Draw the graph of a sampler, with the names for which there is room."""
+    """Draw the graph of a sampler and its first draw, with the names for which there is room.
+
+    Classes of one block have one colour and one marker, and thick edges between them; blocks that
+    are neighbours differ.
+    """
     graph = sampler.graph
     width, height = room(ax)
     points = _scaled(layout(graph), width, height)
     ends = class_indices([label for edge in graph.edges for label in edge], graph.classes)
-    broken = np.full((len(graph.edges), 1, 2), np.nan)
-    lines = np.concatenate([points[ends.reshape(-1, 2)], broken], axis=1).reshape(-1, 2)
-    ax.plot(*lines.T, color=ink(), alpha=0.4, linewidth=0.8, zorder=1)
-    ax.plot(*points.T, "o", markersize=4, color=BLUE, zorder=2)
+    ends = ends.reshape(-1, 2)
+    block_of = sampler.sample(0).partitions[0].block_of
+    is_inside = block_of[ends[:, 0]] == block_of[ends[:, 1]]
+    ax.plot(*_lines(points, ends[~is_inside]), color=ink(), alpha=0.4, linewidth=0.8, zorder=1)
+    for block, number in enumerate(_distinct_numbers(block_of, ends)):
+        colour = level_colour(number)
+        marker = _MARKERS[number // len(OF_LEVELS) % len(_MARKERS)]
+        inside = ends[is_inside & (block_of[ends[:, 0]] == block)]
+        ax.plot(*_lines(points, inside), color=colour, linewidth=2.2, alpha=0.8, zorder=1)
+        ax.plot(*points[block_of == block].T, marker, markersize=5, color=colour, zorder=2)
     n_left_out = _name_nodes(ax, graph, points, width, height)
     ax.set_xlim(0, width)
     ax.set_ylim(0, height)
@@ -40,6 +51,32 @@ def draw_graph(sampler: SpanningTreePartitions, ax: Axes) -> Axes:
         title += f"; {counted(n_left_out, 'name')} left out: too little room"
     ax.set_title(title, fontsize=_SIZE + 1.5, loc="left")
     return ax
+
+
+def _lines(points: FloatArray, ends: IndexArray) -> FloatArray:
+    """Return the edges as one broken line, (2, places)."""
+    broken = np.full((len(ends), 1, 2), np.nan)
+    lines: FloatArray = np.concatenate([points[ends], broken], axis=1).reshape(-1, 2)
+    return lines.T
+
+
+def _distinct_numbers(block_of: IntArray, ends: IndexArray) -> list[int]:
+    """Return a small number for each block, such that blocks joined by an edge differ.
+
+    Examples
+    --------
+    >>> _distinct_numbers(np.array([0, 1, 2]), np.array([[0, 1], [1, 2]]))
+    [0, 1, 0]
+    """
+    neighbours: dict[int, set[int]] = {block: set() for block in range(int(block_of.max()) + 1)}
+    for first, second in block_of[ends].tolist():
+        neighbours[first].add(second)
+        neighbours[second].add(first)
+    numbers: list[int] = []
+    for block, others in neighbours.items():
+        taken = {numbers[other] for other in others if other < block}
+        numbers.append(next(number for number in range(block + 1) if number not in taken))
+    return numbers
 
 
 def layout(graph: LabelGraph) -> FloatArray:
@@ -82,7 +119,7 @@ def graph_summary(sampler: SpanningTreePartitions) -> str:
     return (
         f"A graph of {counted(graph.n_classes, 'class')} and {counted(len(graph.edges), 'edge')} "
         "between neighbours; each iteration draws a partition of it into "
-        f"{counted(sampler.n_blocks, 'connected block')}."
+        f"{counted(sampler.n_blocks, 'connected block')}. The colours show the first one drawn."
     )
 
 

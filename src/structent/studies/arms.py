@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from structent._typing import FloatArray, IndexArray
-from structent.metrics import level_report
 from structent.structure.samplers import Structure
-from structent.studies.comparison import METRICS, scored_structure
+from structent.studies.comparison import METRICS
 from structent.studies.fitting import Rows
 from structent.studies.learn import LearnedStructure
+from structent.studies.levels import scores_by_level
 from structent.studies.models import Parts, StudyModel, Tried
 from structent.studies.plan import NONE, Candidate, Plan
 from structent.studies.references import reference_losses
@@ -200,10 +200,9 @@ def structure_of(
 def _scored(model: Any, tried: Tried, test: Rows, structure: Structure) -> Scored:
     """Return the scores of a model on the test rows, at the levels of the true structure."""
     proba = model.predict_proba(test.features)
-    report = level_report(
-        test.labels, proba, scored_structure(structure), classes=model.classes_,
-        allow_blocks=test.allow_blocks,
-    )  # fmt: skip
+    report = scores_by_level(
+        test.labels, proba, structure, classes=model.classes_, allow_blocks=test.allow_blocks
+    )
     values = {
         "log loss": [row.log_loss for row in report.rows],
         "accuracy": [row.accuracy for row in report.rows],

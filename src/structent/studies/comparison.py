@@ -10,9 +10,10 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
-from structent.structure import RandomPartition, trivial
+from structent.structure import RandomPartition
 from structent.structure.samplers import Structure
 from structent.studies.differences import Difference
+from structent.studies.levels import scored_structure
 from structent.studies.plan import NONE, Candidate, Plan
 from structent.studies.verdict import Verdict
 
@@ -95,7 +96,7 @@ class Comparison:
 
     @property
     def scored_structure(self) -> RandomPartition:
-        """The structure whose levels are scored: a sampler's levels change, so its classes only."""
+        """The structure whose levels are scored: of a sampler, its first draws and the classes."""
         return scored_structure(self.structure)
 
     @property
@@ -258,7 +259,8 @@ class ArmScores:
     by_level
         (splits, levels, metrics), in the order of ``Comparison.levels`` and ``METRICS``.
     severity
-        The mean distance of mistakes, (splits,).
+        The mean distance of mistakes, (splits,): in edges on a graph, else as in
+        :func:`~structent.metrics.mistake_severity`.
     """
 
     by_level: FloatArray
@@ -304,8 +306,3 @@ class LearningCurve:
     sizes: tuple[int, ...]
     none: FloatArray
     structure: FloatArray
-
-
-def scored_structure(structure: Structure) -> RandomPartition:
-    """Return a structure with levels to score: only the classes of a sampler stay the same."""
-    return structure if isinstance(structure, RandomPartition) else trivial(structure.classes)
