@@ -14,6 +14,7 @@ from structent.structure import RandomPartition
 from structent.structure.samplers import Structure
 from structent.studies.differences import Difference
 from structent.studies.levels import scored_structure
+from structent.studies.mistakes import frequent_confusions, shares_within_blocks
 from structent.studies.plan import NONE, Candidate, Plan
 from structent.studies.verdict import Verdict
 
@@ -164,6 +165,10 @@ class Comparison:
                 }
                 | {"mistake severity": float(self.scores[arm].severity.mean())}
                 for arm in ARMS
+            },
+            "mistakes": {
+                "within_blocks": [each.to_dict() for each in shares_within_blocks(self)],
+                "confusions": [each._asdict() for each in frequent_confusions(self)],
             },
             "for_comparison": {
                 "log_losses": self.references.log_losses,
