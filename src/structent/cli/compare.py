@@ -15,7 +15,7 @@ from structent._checks import checked_integer
 from structent.cli import options
 from structent.cli.models import save_model
 from structent.cli.options import Columns, read_question
-from structent.cli.output import Output, caution_lines, check_outputs
+from structent.cli.output import Output, caution_lines, check_outputs, command_line
 from structent.datasets import seattle_weather_file
 from structent.errors import StructentError
 from structent.inputs import files_of
@@ -106,8 +106,8 @@ def compare(  # noqa: PLR0913  a command has many options
             kept = KeptModel(save, kept_sentence(found, best))
     if report is not None:
         found.to_html(
-            report, data=data.name, target=target, group=group, notes=question.notes,
-            cautions=question.cautions, kept=kept,
+            report, data=data.name, target=target, structure_name=structure, group=group,
+            notes=question.notes, cautions=question.cautions, kept=kept, command=command_line(),
         )  # fmt: skip
     facts = found.to_dict(notes=question.notes)
     shown_lines = shown(

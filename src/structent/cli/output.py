@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,6 +74,11 @@ class Output:
                 bar.update(task, description=what, completed=done, total=total)
 
             yield on_progress
+
+
+def command_line() -> str:
+    """Return the command that is running, as a shell takes it."""
+    return shlex.join(["structent", *sys.argv[1:]])
 
 
 def caution_lines(cautions: Sequence[str]) -> list[Text]:

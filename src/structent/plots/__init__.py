@@ -11,6 +11,7 @@ from structent.plots.reliability import plot_reliability, reliability  # noqa: E
 from structent.plots.structure import Drawing, draw_structure, drawing_of  # noqa: E402
 from structent.plots.studies import (  # noqa: E402
     plot_differences,
+    plot_gain,
     plot_learning_curve,
     plot_null_distribution,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "drawing_of",
     "plot_confusion",
     "plot_differences",
+    "plot_gain",
     "plot_learning_curve",
     "plot_null_distribution",
     "plot_reliability",

@@ -72,7 +72,10 @@ def plot_reliability(  # noqa: PLR0913  three of them are how the model is drawn
         ax.spines[["top", "right"]].set_visible(False)
     ax.plot(*bins, marker=marker, markersize=4, linewidth=1.2, color=colour, label=name)
     if name is not None:
-        ax.legend(frameon=False, fontsize=8, loc="upper left")
+        # Below the axes: inside, it would lie over the bins of some model.
+        ax.legend(
+            frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2
+        )
     return ax
 
 

@@ -1,4 +1,4 @@
-"""Figures of what studies find: paired differences, learning curves, null distributions."""
+"""Figures of what studies find: gains, differences, learning curves, null distributions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from structent._typing import FloatArray
-from structent.plots.style import OF_ARM, ink
+from structent.plots.style import GREEN, GREY, OF_ARM, VERMILLION, ink
 
 if TYPE_CHECKING:
     from structent.studies.comparison import ArmName, Comparison, LearningCurve
@@ -20,8 +20,58 @@ _DIFFERENCE_OF = {
     "log loss": "difference of class log loss, nats per row",
     "accuracy": "difference of class error, share of the rows",
 }
+_GAIN_OF = {
+    "log loss": "gain: by how much log loss is lower, nats per row",
+    "accuracy": "gain: by how much accuracy is higher, share of the rows",
+}
 _MARKER_OF_ARM = {"none": "o", "structure": "s"}
 _MOST_BINS = 30
+
+
+def plot_gain(comparison: Comparison, ax: Axes) -> Axes:
+    """Plot the gain by the structure and its confidence interval, against both controls.
+
+    The gain is in what was compared: log loss, or accuracy. Right of 0 the structure is better.
+
+    Parameters
+    ----------
+    comparison
+        The result of a comparison.
+    ax
+        The axes.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from matplotlib.figure import Figure
+    >>> from structent.studies.differences import Difference
+    >>> lower = Difference(np.array([-0.03, -0.01]), mean=-0.02, low=-0.04, high=0.0)
+    >>> found = SimpleNamespace(against_none=lower, against_scrambled=lower, metric="log loss")
+    >>> ax = plot_gain(found, Figure().add_subplot())  # found may be a Comparison
+    >>> ax.texts[0].get_text()
+    '+0.020 (0.000 to +0.040)'
+    """
+    for place, (_, difference) in enumerate(_against(comparison)):
+        gain, low, high = -difference.mean, -difference.high, -difference.low
+        colour = GREEN if low > 0 else VERMILLION if high < 0 else GREY
+        ax.plot([low, high], [place, place], color=colour, linewidth=7, alpha=0.6,
+                solid_capstyle="butt")  # fmt: skip
+        ax.plot(gain, place, "D", markersize=8, color=colour)
+        label = f"{_decimal(gain)} ({_decimal(low)} to {_decimal(high)})"
+        _beside(ax, place, label)
+    ax.axvline(0.0, color=ink(), linewidth=1.2)
+    names = [f"compared with\n{_name_of(arm)}" for arm, _ in _against(comparison)]
+    ax.set_yticks([0, 1], labels=names)
+    ax.set_ylim(-0.5, 1.5)
+    ax.margins(x=0.1)
+    for text, side, offset in (("← worse", "right", -6), ("better →", "left", 6)):
+        ax.annotate(text, (0.0, 1.0), (offset, 3), xycoords=("data", "axes fraction"),
+                    textcoords="offset points", ha=side, va="bottom", fontsize=8)  # fmt: skip
+    ax.xaxis.set_major_locator(MaxNLocator(5))
+    ax.set_xlabel(_GAIN_OF[comparison.metric])
+    ax.tick_params(axis="y", length=0)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    return ax
 
 
 def plot_differences(comparison: Comparison | StructureTest, ax: Axes) -> Axes:
@@ -48,24 +98,18 @@ def plot_differences(comparison: Comparison | StructureTest, ax: Axes) -> Axes:
     >>> ax.texts[0].get_text()
     '-0.0200 [-0.0400, +0.0000]'
     """
-    pairs: tuple[tuple[ArmName, Difference], ...] = (
-        ("scrambled", comparison.against_scrambled),
-        ("none", comparison.against_none),
-    )
+    pairs = _against(comparison)
     ax.axvline(0.0, color=ink(), linewidth=1)
     for place, (arm, difference) in enumerate(pairs):
-        colour, n = OF_ARM[arm], len(difference.per_split)
-        # Splits are drawn above each other in their order, so that equal ones are both seen.
-        height = place + np.linspace(0.12, 0.36, n)
-        ax.plot(difference.per_split, height, "o", markersize=4, color=colour)
+        colour = OF_ARM[arm]
+        ax.plot(*split_dots(difference, place).T, "o", markersize=4, color=colour)
         ax.plot([difference.low, difference.high], [place, place], color=colour, linewidth=3)
         ax.plot(difference.mean, place, "D", markersize=8, color=colour)
         label = f"{difference.mean:+.4f} [{difference.low:+.4f}, {difference.high:+.4f}]"
-        ax.annotate(label, (difference.mean, place), (0, -10), textcoords="offset points",
-                    ha="center", va="top", fontsize=8)  # fmt: skip
+        _beside(ax, place, label)
     ax.set_yticks([0, 1], labels=[f"against\n{_name_of(arm)}" for arm, _ in pairs])
     ax.set_ylim(-0.45, 1.55)
-    ax.margins(x=0.25)  # room for the numbers of a mean at the edge
+    ax.margins(x=0.1)
     ax.xaxis.set_major_locator(MaxNLocator(5))
     metric = getattr(comparison, "metric", "log loss")  # a test is always about log loss
     ax.set_xlabel(f"{_DIFFERENCE_OF[metric]}\n(below 0 the structure is better)")
@@ -108,7 +152,8 @@ def plot_learning_curve(curve: LearningCurve, ax: Axes) -> Axes:
     ax.xaxis.set_minor_locator(NullLocator())
     ax.set_xlabel("training rows")
     ax.set_ylabel("class log loss, nats per row")
-    ax.legend(frameon=False)
+    # Above the axes: inside, it would lie over the curves of some comparison.
+    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
@@ -153,6 +198,38 @@ def plot_null_distribution(found: StructureTest, ax: Axes) -> Axes:
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=8)
     return ax
+
+
+def split_dots(difference: Difference, place: int) -> FloatArray:
+    """Return where the dots of the splits are, (splits, 2).
+
+    They are above each other in their order, so that equal ones are both seen.
+    """
+    heights = place + np.linspace(0.12, 0.36, len(difference.per_split))
+    return np.column_stack([difference.per_split, heights])
+
+
+def _against(comparison: Comparison | StructureTest) -> tuple[tuple[ArmName, Difference], ...]:
+    return ("scrambled", comparison.against_scrambled), ("none", comparison.against_none)
+
+
+def _beside(ax: Axes, place: int, label: str) -> None:
+    """Write numbers on the right of the axes, where no line crosses them."""
+    ax.annotate(label, (1.0, place), (4, 0), xycoords=("axes fraction", "data"),
+                textcoords="offset points", ha="left", va="center", fontsize=8)  # fmt: skip
+
+
+def _decimal(value: float) -> str:
+    """Return a number with its sign, and with two digits where three decimals show none.
+
+    Examples
+    --------
+    >>> _decimal(0.0123), _decimal(-0.5), _decimal(0.00012), _decimal(-0.0)
+    ('+0.012', '-0.500', '+0.00012', '0.000')
+    """
+    if value == 0:
+        return "0.000"
+    return f"{value:+.3f}" if abs(value) >= 0.0005 else f"{value:+.2g}"
 
 
 def _name_of(arm: ArmName) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from io import StringIO
 from typing import Any, NamedTuple
@@ -20,16 +20,22 @@ from structent.plots import (
     drawing_of,
     plot_confusion,
     plot_differences,
+    plot_gain,
     plot_learning_curve,
     plot_null_distribution,
     plot_reliability,
+    reliability,
+    structure_order,
 )
+from structent.plots.studies import split_dots
 from structent.plots.style import OF_ARM
 from structent.studies.comparison import ARMS, ArmName, Comparison
 from structent.studies.differences import Difference
 from structent.studies.significance import StructureTest
 
 _BOTH: tuple[ArmName, ...] = ("none", "structure")
+_MOST_TIPS = 1000  # of one figure, so that the page of a hundred classes stays small
+_LEAST_TIP = 9.0  # points: a dot must be easy to hit
 
 
 def structure_figure(comparison: Comparison | StructureTest) -> PageFigure:
@@ -42,6 +48,26 @@ def structure_figure(comparison: Comparison | StructureTest) -> PageFigure:
         caption="The structure",
         summary=drawing.summary,
         least=0.85,
+    )
+
+
+def gain_figure(comparison: Comparison) -> PageFigure:
+    """Return the size of the gain and its interval, against both controls."""
+    gained = "accuracy" if comparison.metric == "accuracy" else "log loss"
+    intervals = "; ".join(
+        f"compared with {name}: {_gain(difference)}" for name, difference in _pairs(comparison)
+    )
+    return page_figure(
+        "gain",
+        lambda ax: plot_gain(comparison, ax),
+        (6.4, 2.1),
+        caption="The diamond is the gain, the bar its 95 % confidence interval. Use the structure "
+        "if both bars are right of 0.",
+        summary=f"Gain in {gained}, {intervals}.",
+        tips=[
+            Tip(-each.high, place - 0.3, -each.low, place + 0.3, f"{name}: {_gain(each)}")
+            for place, (name, each) in enumerate(reversed(_pairs(comparison)))
+        ],
     )
 
 
@@ -60,17 +86,23 @@ def measured(metric: str) -> str:
 
 def differences_figure(comparison: Comparison | StructureTest, metric: str) -> PageFigure:
     """Return the paired differences."""
-    pairs = (
-        (ARMS["none"], comparison.against_none),
-        (ARMS["scrambled"], comparison.against_scrambled),
-    )
+    pairs = _pairs(comparison)
     intervals = "; ".join(f"against {name} {_interval(difference)}" for name, difference in pairs)
+    tips = []
+    for place, (name, difference) in enumerate(reversed(pairs)):
+        low, mean, high = difference.low, difference.mean, difference.high
+        text = f"against {name}: {_interval(difference)}"
+        tips += [Tip(low, place, high, place, text), Tip(mean, place, mean, place, text)]
+        for number, (value, height) in enumerate(split_dots(difference, place), start=1):
+            text = f"split {number}, against {name}: {value:+.4f}"
+            tips.append(Tip(value, height, value, height, text))
     return page_figure(
         "differences",
         lambda ax: plot_differences(comparison, ax),
-        (5.4, 3.2),
-        caption="Dots are splits, diamonds their means, bars their confidence intervals.",
+        (7.4, 3.2),
+        caption="Dots are splits, diamonds their means, bars their 95 % confidence intervals.",
         summary=f"Difference of the {measured(metric)}: {intervals}.",
+        tips=tips,
     )
 
 
@@ -100,12 +132,18 @@ def learning_curve_figure(comparison: Comparison) -> PageFigure | None:
         f"{size:,} rows: {none:.3f} without, {structure:.3f} with the structure"
         for size, none, structure in steps
     )
+    losses = {"none": curve.none.mean(axis=1), "structure": curve.structure.mean(axis=1)}
     return page_figure(
         "learning-curve",
         lambda ax: plot_learning_curve(curve, ax),
-        (4.8, 3.2),
-        caption="Means over the folds, with their standard errors.",
+        (6.0, 3.4),
+        caption="Means over the folds; the bars are their standard errors.",
         summary=f"Class log loss at growing numbers of training rows. {text}.",
+        tips=[
+            Tip(size, loss, size, loss, f"{size:,} rows, {ARMS[arm]}: {loss:.4f}")
+            for arm in _BOTH
+            for size, loss in zip(curve.sizes, losses[arm].tolist(), strict=True)
+        ],
     )
 
 
@@ -128,6 +166,7 @@ def confusion_figures(comparison: Comparison) -> list[PageFigure]:
             caption=f"Confusion matrix, {ARMS[arm]}",
             summary=_confusion_summary(comparison, arm),
             least=0.68 if len(classes) <= 30 else 1.0,  # many names are small already
+            tips=_confusion_tips(comparison, arm),
         )
         for arm in _BOTH
     ]
@@ -155,9 +194,10 @@ def reliability_figures(comparison: Comparison) -> list[PageFigure]:
         page_figure(
             f"reliability-{place}",
             partial(draw, level),
-            (2.9, 3.0),
-            caption=f"Reliability at {level}",
+            (3.6, 3.8),
+            caption=f"Reliability at the level {level}",
             summary=_reliability_summary(comparison, level),
+            tips=_reliability_tips(comparison, level),
         )
         for place, level in enumerate(comparison.levels)
     ]
@@ -170,6 +210,52 @@ def _labels(comparison: Comparison) -> list[Any]:
 
 def _interval(difference: Difference) -> str:
     return f"{difference.mean:+.4f} ({difference.low:+.4f} to {difference.high:+.4f})"
+
+
+def _gain(difference: Difference) -> str:
+    return (
+        f"{-difference.mean:+.4f} (95 % interval {-difference.high:+.4f} to {-difference.low:+.4f})"
+    )
+
+
+def _pairs(comparison: Comparison | StructureTest) -> list[tuple[str, Difference]]:
+    return [
+        (ARMS["none"], comparison.against_none),
+        (ARMS["scrambled"], comparison.against_scrambled),
+    ]
+
+
+def _confusion_tips(comparison: Comparison, arm: ArmName) -> list[Tip]:
+    """Return the numbers behind the cells, those of the most rows if there are very many."""
+    classes, order = comparison.task.classes, structure_order(comparison.structure)
+    place = np.argsort(order)
+    predicted = comparison.proba[arm].argmax(axis=1)
+    pairs, counts = np.unique(
+        np.stack([comparison.labels, predicted], axis=1), axis=0, return_counts=True
+    )
+    n_true = np.bincount(comparison.labels, minlength=len(classes))
+    tips = []
+    for cell in np.argsort(-counts, kind="stable")[:_MOST_TIPS]:
+        true, taken = pairs[cell].tolist()
+        what = "is right" if true == taken else f"taken for {classes[taken]}"
+        share = f"{counts[cell]:,} of {n_true[true]:,} rows ({counts[cell] / n_true[true]:.0%})"
+        x, y = int(place[taken]), int(place[true])
+        text = f"{classes[true]} {what}: {share}"
+        tips.append(Tip(x - 0.5, y - 0.5, x + 0.5, y + 0.5, text))
+    return tips
+
+
+def _reliability_tips(comparison: Comparison, level: str) -> list[Tip]:
+    tips = []
+    for arm in _BOTH:
+        bins = reliability(
+            _labels(comparison), comparison.proba[arm], comparison.scored_structure, level,
+            classes=comparison.task.classes,
+        )  # fmt: skip
+        for said, right in zip(bins.confidence.tolist(), bins.hits.tolist(), strict=True):
+            text = f"{ARMS[arm]}: says {said:.0%}, right in {right:.0%} of the rows"
+            tips.append(Tip(said, right, said, right, text))
+    return tips
 
 
 def _confusion_summary(comparison: Comparison, arm: ArmName) -> str:
@@ -198,6 +284,8 @@ def _reliability_summary(comparison: Comparison, level: str) -> str:
 
 # Stands for the page's ink while matplotlib draws, which knows no "currentColor".
 _INK = "#012345"
+_TIP = Markup('<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>')
+_TIPS, _CLOSING = Markup('<g class="tips">{}</g>'), Markup("</svg>")
 _SETTINGS: dict[Any, Any] = {
     # Axes begin as large as the figure, and the layout takes away what names need.
     "figure.subplot.left": 0.01,
@@ -221,6 +309,16 @@ _SETTINGS: dict[Any, Any] = {
     "ytick.labelcolor": _INK,
     "legend.labelcolor": _INK,
 }
+
+
+class Tip(NamedTuple):
+    """What a part of a figure says when the pointer is over it: a box in the axes' own numbers."""
+
+    left: float
+    low: float
+    right: float
+    high: float
+    text: str
 
 
 class PageFigure(NamedTuple):
@@ -249,6 +347,7 @@ def page_figure(
     caption: str,
     summary: str,
     least: float = 0.68,
+    tips: Sequence[Tip] = (),
 ) -> PageFigure:
     """Return what a function draws into axes as a figure of the page.
 
@@ -265,16 +364,34 @@ def page_figure(
     least
         The share of its size to which a narrow screen may shrink it before it is scrolled; letters
         of 9 points are 8 pixels high at .68.
+    tips
+        The numbers that are shown when the pointer is over a part of it.
     """
     with mpl.rc_context({**_defaults(), **_SETTINGS, "svg.hashsalt": name}):
-        figure = Figure(figsize=size, layout="constrained")
-        draw(figure.add_subplot())
+        figure = Figure(figsize=size, layout="constrained", dpi=72)  # SVG counts in points
+        ax = figure.add_subplot()
+        draw(ax)
         text = StringIO()
         with warnings.catch_warnings():
             # The reader's browser has fonts for all scripts, whatever matplotlib has.
             warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
             figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    return PageFigure(_for_page(text.getvalue(), least * size[0], summary), summary, caption)
+    svg = _for_page(text.getvalue(), least * size[0], summary)
+    if tips:
+        svg = Markup("").join([svg.removesuffix("</svg>"), _tip_boxes(ax, tips), _CLOSING])
+    return PageFigure(svg, summary, caption)
+
+
+def _tip_boxes(ax: Axes, tips: Sequence[Tip]) -> Markup:
+    """Return invisible boxes over a drawing, each with the text that the browser shows on hover."""
+    height = 72.0 * ax.figure.get_size_inches()[1]
+    ends = ax.transData.transform([corner for t in tips for corner in (t[:2], t[2:4])])
+    boxes = []
+    for (x0, y0), (x1, y1), tip in zip(ends[::2], ends[1::2], tips, strict=True):
+        wide, high = (max(abs(b - a), _LEAST_TIP) for a, b in ((x0, x1), (y0, y1)))
+        left, top = (x0 + x1 - wide) / 2, height - (y0 + y1 + high) / 2
+        boxes.append(_TIP.format(left, top, wide, high, " ".join(tip.text.split())))
+    return _TIPS.format(Markup("").join(boxes))
 
 
 def _defaults() -> dict[Any, Any]:

@@ -24,15 +24,25 @@ _PACKAGES = ("structent", "numpy", "scipy", "numba", "scikit-learn", "xgboost", 
 
 
 class Cell(NamedTuple):
-    """What a cell shows, and the number or text by which it is sorted."""
+    """What a cell shows, the number or text by which it is sorted, and its standard deviation."""
 
     text: str
     value: float | str
+    spread: float | None = None
 
 
 class Table(NamedTuple):
-    """A table whose columns can be sorted; the first cell of a row names it."""
+    """A table whose columns can be sorted; the first cell of a row names it.
 
+    Attributes
+    ----------
+    name
+        The name of its file when it is downloaded.
+    caption, columns, rows
+        What is shown.
+    """
+
+    name: str
     caption: str
     columns: tuple[str, ...]
     rows: list[list[Cell]]
@@ -53,18 +63,16 @@ def facts(
         ("Scrambled copies", f"{plan.n_copies} in each split"),
         ("Seed", str(comparison.seed)),
         ("Time", f"{comparison.seconds:,.1f} seconds"),
-        ("Versions", _versions()),
+        ("Versions", versions()),
     ]
     if group is not None:
         found.insert(3, ("Rows kept together by", group))
     return found
 
 
-def levels_table(comparison: Comparison | StructureTest) -> Table | None:
-    """Return the partitions of the structure, level by level; None for a sampler."""
-    structure = comparison.structure
-    if not isinstance(structure, RandomPartition):
-        return None
+def levels_table(comparison: Comparison | StructureTest) -> Table:
+    """Return the partitions of the structure, level by level; of a sampler, its first draws."""
+    structure = scored_structure(comparison.structure)
     rows = []
     for name, partitions in structure.levels.items():
         weight = structure.weights[[level == name for level in structure.level_of]].sum()
@@ -72,7 +80,10 @@ def levels_table(comparison: Comparison | StructureTest) -> Table | None:
         rows.append(
             [_text(name), _count(len(partitions)), _count(n_blocks), Cell(f"{weight:.3f}", weight)]
         )
-    return Table("Levels of the structure", ("Level", "Partitions", "Blocks", "Weight"), rows)
+    caption = "Levels of the structure"
+    if isinstance(comparison.structure, SpanningTreePartitions):
+        caption += f": the first {N_SCORED_DRAWS} partitions drawn, and the classes"
+    return Table("levels", caption, ("Level", "Partitions", "Blocks", "Weight"), rows)
 
 
 def scores_table(comparison: Comparison) -> Table:
@@ -85,14 +96,56 @@ def scores_table(comparison: Comparison) -> Table:
     units = {"log loss": "log loss (nats)"}
     columns = tuple(units.get(metric, metric).capitalize() for metric in METRICS)
     caption = "Scores at each level: mean ± standard deviation over the splits"
-    return Table(caption, ("Level", "Model", *columns), rows)
+    return Table("scores", caption, ("Level", "Model", *columns), rows)
 
 
 def severity_table(comparison: Comparison) -> Table:
     """Return how far from the truth the mistakes of each arm are."""
     rows = [[_text(ARMS[arm]), _spread(comparison.scores[arm].severity)] for arm in ARMS]
     caption = "Mistake severity: the mean distance of mistakes from the true class"
-    return Table(caption, ("Model", "Mistake severity"), rows)
+    unit = ""
+    if isinstance(comparison.structure, SpanningTreePartitions):
+        caption += ", in edges of the graph (1 is a neighbour)"
+        unit = " (edges)"
+    return Table("mistake-severity", caption, ("Model", f"Mistake severity{unit}"), rows)
+
+
+def confusions_table(comparison: Comparison) -> Table:
+    """Return the most frequent confusions of both models, by name."""
+    found = frequent_confusions(comparison)
+    has_edges = any(each.edges is not None for each in found)
+    rows = []
+    for each in found:
+        shared = ", ".join(_shared(level, *counts) for level, counts in each.together.items())
+        row = [
+            _text(str(each.true)),
+            _text(str(each.predicted)),
+            _rows_of(each.n_none, each.n_true),
+            _rows_of(each.n_structure, each.n_true),
+            _signed_count(each.n_structure - each.n_none),
+            _text(shared),
+        ]
+        rows.append([*row, _count(each.edges)] if each.edges is not None else row)
+    columns = ("True class", "Taken for", "No structure", "The structure", "Change", "In one block")
+    return Table(
+        "confusions",
+        "The most frequent confusions: test rows, and their share of the rows of the true class",
+        (*columns, "Edges apart") if has_edges else columns,
+        rows,
+    )
+
+
+def within_blocks_table(comparison: Comparison) -> Table | None:
+    """Return the share of the mistakes that stay within a block; None without such blocks."""
+    found = shares_within_blocks(comparison)
+    if not found:
+        return None
+    rows = [
+        [_text(each.level), *map(_percent, (each.none, each.structure, each.chance))]
+        for each in found
+    ]
+    columns = ("Level", "No structure", "The structure", "If mistakes were random")
+    return Table("within-blocks", "Share of the mistakes that stay within a block", columns, rows)
 
 
 def chosen_table(comparison: Comparison) -> Table:
@@ -110,7 +163,7 @@ def chosen_table(comparison: Comparison) -> Table:
         rows.append([_text(shown_candidate(candidate, comparison.model)), *counts])
     caption = "How often validation rows chose each candidate"
     names = tuple(ARMS[arm].capitalize() for arm in found)
-    return Table(caption, ("Where the structure acts", *names), rows)
+    return Table("chosen", caption, ("Where the structure acts", *names), rows)
 
 
 def references_table(comparison: Comparison) -> Table | None:
@@ -123,7 +176,8 @@ def references_table(comparison: Comparison) -> Table | None:
         for name, loss in [("ours, no structure", found.ours), *found.log_losses.items()]
     ]
     n_splits = "the first split" if found.n_splits == 1 else f"the first {found.n_splits} splits"
-    return Table(f"For comparison: log loss on {n_splits}", ("Model", "Log loss (nats)"), rows)
+    caption = f"For comparison: log loss on {n_splits}"
+    return Table("for-comparison", caption, ("Model", "Log loss (nats)"), rows)
 
 
 def splits_table(comparison: Comparison) -> Table:
@@ -145,7 +199,7 @@ def splits_table(comparison: Comparison) -> Table:
         for number, (none, scrambled, chosen) in enumerate(by_split, start=1)
     ]
     caption = f"Difference in each split of the {measured(comparison.metric)}: below 0 is better"
-    return Table(caption, columns, rows)
+    return Table("splits", caption, columns, rows)
 
 
 def facts_of_test(found: StructureTest, data: str, target: str) -> list[tuple[str, str]]:
@@ -162,7 +216,7 @@ def facts_of_test(found: StructureTest, data: str, target: str) -> list[tuple[st
         ("Level of significance", f"{found.level:g}"),
         ("Seed", str(found.seed)),
         ("Time", f"{found.seconds:,.1f} seconds"),
-        ("Versions", _versions()),
+        ("Versions", versions()),
     ]
 
 
@@ -182,7 +236,7 @@ def gains_table(gains: Sequence[PartitionGain]) -> Table | None:
     ]
     columns = ("Left out", "Weight", "Difference", "Low", "High")
     caption = "Log loss with the partition minus that without it: below 0 it helps"
-    return Table(caption, columns, rows)
+    return Table("partitions", caption, columns, rows)
 
 
 def _text(text: str) -> Cell:
@@ -197,6 +251,31 @@ def _signed(value: float) -> Cell:
     return Cell(f"{value:+.4f}", value)
 
 
+def _signed_count(n: int) -> Cell:
+    return Cell(f"{n:+,}" if n else "0", n)
+
+
+def _rows_of(n: int, n_true: int) -> Cell:
+    return Cell(f"{n:,} ({n / n_true:.0%})", n)
+
+
+def _percent(share: float) -> Cell:
+    return Cell("no mistakes", "") if np.isnan(share) else Cell(f"{share:.1%}", share)
+
+
+def _shared(level: str, n_together: int, n_partitions: int) -> str:
+    """Return whether two classes share a block of a level.
+
+    Examples
+    --------
+    >>> _shared("genus", 1, 1), _shared("genus", 0, 1), _shared("width 3", 2, 3)
+    ('genus: yes', 'genus: no', 'width 3: in 2 of 3')
+    """
+    if n_partitions > 1:
+        return f"{level}: in {n_together} of {n_partitions}"
+    return f"{level}: {'yes' if n_together else 'no'}"
+
+
 def _spread(values: FloatArray) -> Cell:
     """Return mean and standard deviation over the splits that have a value."""
     # A split without mistakes has no severity of mistakes.
@@ -206,7 +285,8 @@ def _spread(values: FloatArray) -> Cell:
     mean = float(known.mean())
     if len(known) == 1:
         return Cell(f"{mean:.4f}", mean)
-    return Cell(f"{mean:.4f} ± {known.std(ddof=1):.4f}", mean)
+    spread = float(known.std(ddof=1))
+    return Cell(f"{mean:.4f} ± {spread:.4f}", mean, spread)
 
 
 def _some(names: tuple[str, ...]) -> str:
@@ -214,7 +294,8 @@ def _some(names: tuple[str, ...]) -> str:
     return ", ".join(names[:30]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _versions() -> str:
+def versions() -> str:
+    """Return the versions of Python and of the packages that a result depends on."""
     found = [f"Python {platform.python_version()}"]
     for package in _PACKAGES:
         try:

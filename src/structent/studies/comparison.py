@@ -193,16 +193,18 @@ class Comparison:
             "seed": self.seed,
         }
 
-    def to_html(
+    def to_html(  # noqa: PLR0913  a report names all that it is about
         self,
         path: str | os.PathLike[str],
         *,
         data: str = "table",
         target: str = "label",
+        structure_name: str | None = None,
         group: str | None = None,
         notes: Sequence[str] = (),
         cautions: Sequence[str] = (),
         kept: KeptModel | None = None,
+        command: str | None = None,
     ) -> None:
         """Write the report: one HTML file that needs nothing else, all or not at all.
 
@@ -210,21 +212,23 @@ class Comparison:
         ----------
         path
             The file to write.
-        data, target, group
-            What the report calls the table, its label column, and the column whose rows were kept
-            together, if there is one.
+        data, target, structure_name, group
+            What the report calls the table, its label column, the structure, and the column whose
+            rows were kept together, if there is one.
         notes
             What was done to the table before, one sentence each.
         cautions
             What belongs beside the verdict, such as columns that were left out, one line each.
         kept
             The model that was saved, if one was: the report then says how to use it.
+        command
+            The command line that can be run again; if None, the report shows code for Python.
         """
         from structent.report import comparison_page, write_page  # noqa: PLC0415  it needs this file
 
         page = comparison_page(
-            self, data=data, target=target, group=group, notes=notes, cautions=cautions,
-            kept=kept,
+            self, data=data, target=target, structure_name=structure_name, group=group, notes=notes,
+            cautions=cautions, kept=kept, command=command,
         )  # fmt: skip
         write_page(path, page)
 
