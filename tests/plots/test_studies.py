@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from structent.plots import plot_differences, plot_learning_curve, plot_null_distribution
+from structent.plots import (
+    plot_differences,
+    plot_gain,
+    plot_learning_curve,
+    plot_null_distribution,
+)
 from structent.structure import catalog
 from structent.studies.comparison import LearningCurve
 from tests.studies.made import made_comparison
@@ -48,6 +53,27 @@ def test_the_axis_names_what_was_compared(metric, named):
 def test_the_differences_of_a_test_are_of_log_loss():
     ax = plot_differences(made_test(catalog.months()), Figure().add_subplot())
     assert "difference of class log loss, nats per row" in ax.get_xlabel()
+
+
+def test_a_gain_is_right_of_zero_with_its_interval_and_its_numbers():
+    comparison = made_comparison(catalog.months())
+    ax = plot_gain(comparison, Figure().add_subplot())
+    copies, copies_mean, none, none_mean, zero = [line.get_xdata() for line in ax.lines]
+    for interval, mean, found in (
+        (copies, copies_mean, comparison.against_scrambled),
+        (none, none_mean, comparison.against_none),
+    ):
+        assert list(interval) == [-found.high, -found.low]
+        assert list(mean) == [-found.mean]
+    assert list(zero) == [0.0, 0.0]
+    assert ax.texts[1].get_text().startswith(f"{-comparison.against_none.mean:+.3f}\n(")
+
+
+@pytest.mark.parametrize(("metric", "named"), [("log loss", "lower"), ("accuracy", "higher")])
+def test_the_axis_of_the_gain_names_what_is_gained(metric, named):
+    comparison = replace(made_comparison(catalog.months()), metric=metric)
+    label = plot_gain(comparison, Figure().add_subplot()).get_xlabel()
+    assert f"by how much {metric} is {named}" in label
 
 
 CURVE = LearningCurve(

@@ -1,12 +1,13 @@
 """The page of a test without a browser."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from structent import SpanningTreePartitions
 from structent.report import structure_test_page
-from structent.report.page import facts_of_test
+from structent.report.tables import facts_of_test
 from structent.structure import catalog
 from tests.report.test_page import HOSTILE, QUOTES, Page
 from tests.studies.made_tests import made_gains, made_test
@@ -42,7 +43,7 @@ def test_every_figure_says_what_there_is_to_be_seen(page):
 
 
 def test_names_are_text_and_never_tags(page):
-    assert len(page.named("script")) == 1
+    assert [script.get("type") for script in page.named("script")] == ["application/json", None]
     assert page.named("b", "i", "img") == []
 
 
@@ -50,6 +51,13 @@ def test_hostile_names_are_shown_as_they_are():
     text = made_page(HOSTILE, data="<b>", target=QUOTES, notes=("<i>",)).text
     for name in ("<b>", QUOTES, "<i>"):
         assert name in text
+
+
+def test_the_whole_result_is_in_the_page_as_json(page):
+    found = json.loads(page.data)
+    assert found["target"] == "month"
+    assert len(found["null_losses"]) == 99
+    assert found["partitions"]
 
 
 def test_a_sampler_has_no_partitions_to_show():

@@ -66,7 +66,7 @@ def _distinct_numbers(block_of: IntArray, ends: IndexArray) -> list[int]:
     Examples
     --------
     >>> _distinct_numbers(np.array([0, 1, 2]), np.array([[0, 1], [1, 2]]))
-    [0, 1, 0]
+    [0, 1, 2]
     """
     neighbours: dict[int, set[int]] = {block: set() for block in range(int(block_of.max()) + 1)}
     for first, second in block_of[ends].tolist():
@@ -75,7 +75,11 @@ def _distinct_numbers(block_of: IntArray, ends: IndexArray) -> list[int]:
     numbers: list[int] = []
     for block, others in neighbours.items():
         taken = {numbers[other] for other in others if other < block}
-        numbers.append(next(number for number in range(block + 1) if number not in taken))
+        free = [number for number in range(len(OF_LEVELS)) if number not in taken]
+        further = next(
+            n for n in range(len(OF_LEVELS), len(OF_LEVELS) + block + 2) if n not in taken
+        )
+        numbers.append(min(free, key=numbers.count, default=further))
     return numbers
 
 

@@ -29,7 +29,7 @@ _MOST_BINS = 30
 
 
 def plot_gain(comparison: Comparison, ax: Axes) -> Axes:
-    """Plot the gain by the structure and its confidence interval, against both controls.
+    r"""Plot the gain by the structure and its confidence interval, against both controls.
 
     The gain is in what was compared: log loss, or accuracy. Right of 0 the structure is better.
 
@@ -49,7 +49,7 @@ def plot_gain(comparison: Comparison, ax: Axes) -> Axes:
     >>> found = SimpleNamespace(against_none=lower, against_scrambled=lower, metric="log loss")
     >>> ax = plot_gain(found, Figure().add_subplot())  # found may be a Comparison
     >>> ax.texts[0].get_text()
-    '+0.020 (0.000 to +0.040)'
+    '+0.020\n(0.000 to +0.040)'
     """
     for place, (_, difference) in enumerate(_against(comparison)):
         gain, low, high = -difference.mean, -difference.high, -difference.low
@@ -57,7 +57,7 @@ def plot_gain(comparison: Comparison, ax: Axes) -> Axes:
         ax.plot([low, high], [place, place], color=colour, linewidth=7, alpha=0.6,
                 solid_capstyle="butt")  # fmt: skip
         ax.plot(gain, place, "D", markersize=8, color=colour)
-        label = f"{_decimal(gain)} ({_decimal(low)} to {_decimal(high)})"
+        label = f"{_decimal(gain)}\n({_decimal(low)} to {_decimal(high)})"
         _beside(ax, place, label)
     ax.axvline(0.0, color=ink(), linewidth=1.2)
     names = [f"compared with\n{_name_of(arm)}" for arm, _ in _against(comparison)]
@@ -75,7 +75,7 @@ def plot_gain(comparison: Comparison, ax: Axes) -> Axes:
 
 
 def plot_differences(comparison: Comparison | StructureTest, ax: Axes) -> Axes:
-    """Plot the difference of every split, their mean and its interval, against both controls.
+    r"""Plot the difference of every split, their mean and its interval, against both controls.
 
     Differences are of what was compared: class log loss, or class error if the comparison is about
     accuracy. Below 0, on the left of the line, the structure is better.
@@ -96,7 +96,7 @@ def plot_differences(comparison: Comparison | StructureTest, ax: Axes) -> Axes:
     >>> found = SimpleNamespace(against_none=lower, against_scrambled=lower)  # or a Comparison
     >>> ax = plot_differences(found, Figure().add_subplot())
     >>> ax.texts[0].get_text()
-    '-0.0200 [-0.0400, +0.0000]'
+    '-0.0200\n[-0.0400, +0.0000]'
     """
     pairs = _against(comparison)
     ax.axvline(0.0, color=ink(), linewidth=1)
@@ -105,7 +105,7 @@ def plot_differences(comparison: Comparison | StructureTest, ax: Axes) -> Axes:
         ax.plot(*split_dots(difference, place).T, "o", markersize=4, color=colour)
         ax.plot([difference.low, difference.high], [place, place], color=colour, linewidth=3)
         ax.plot(difference.mean, place, "D", markersize=8, color=colour)
-        label = f"{difference.mean:+.4f} [{difference.low:+.4f}, {difference.high:+.4f}]"
+        label = f"{difference.mean:+.4f}\n[{difference.low:+.4f}, {difference.high:+.4f}]"
         _beside(ax, place, label)
     ax.set_yticks([0, 1], labels=[f"against\n{_name_of(arm)}" for arm, _ in pairs])
     ax.set_ylim(-0.45, 1.55)

@@ -60,7 +60,7 @@ def gain_figure(comparison: Comparison) -> PageFigure:
     return page_figure(
         "gain",
         lambda ax: plot_gain(comparison, ax),
-        (6.4, 2.1),
+        (5.0, 1.8),
         caption="The diamond is the gain, the bar its 95 % confidence interval. Use the structure "
         "if both bars are right of 0.",
         summary=f"Gain in {gained}, {intervals}.",
@@ -99,7 +99,7 @@ def differences_figure(comparison: Comparison | StructureTest, metric: str) -> P
     return page_figure(
         "differences",
         lambda ax: plot_differences(comparison, ax),
-        (7.4, 3.2),
+        (5.2, 3.2),
         caption="Dots are splits, diamonds their means, bars their 95 % confidence intervals.",
         summary=f"Difference of the {measured(metric)}: {intervals}.",
         tips=tips,

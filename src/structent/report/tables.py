@@ -116,14 +116,13 @@ def confusions_table(comparison: Comparison) -> Table:
     has_edges = any(each.edges is not None for each in found)
     rows = []
     for each in found:
-        shared = ", ".join(_shared(level, *counts) for level, counts in each.together.items())
         row = [
             _text(str(each.true)),
             _text(str(each.predicted)),
             _rows_of(each.n_none, each.n_true),
             _rows_of(each.n_structure, each.n_true),
             _signed_count(each.n_structure - each.n_none),
-            _text(shared),
+            _shared(each.together),
         ]
         rows.append([*row, _count(each.edges)] if each.edges is not None else row)
     columns = ("True class", "Taken for", "No structure", "The structure", "Change", "In one block")
@@ -263,17 +262,27 @@ def _percent(share: float) -> Cell:
     return Cell("no mistakes", "") if np.isnan(share) else Cell(f"{share:.1%}", share)
 
 
-def _shared(level: str, n_together: int, n_partitions: int) -> str:
-    """Return whether two classes share a block of a level.
+def _shared(together: dict[str, tuple[int, int]]) -> Cell:
+    """Return where two classes share a block; the name of the level only if there are several.
 
     Examples
     --------
-    >>> _shared("genus", 1, 1), _shared("genus", 0, 1), _shared("width 3", 2, 3)
-    ('genus: yes', 'genus: no', 'width 3: in 2 of 3')
+    >>> _shared({"genus": (1, 1)}).text, _shared({"width 3": (2, 3)}).text
+    ('yes', '2 of 3')
+    >>> _shared({"family": (1, 1), "genus": (0, 1)}).text
+    'family'
     """
-    if n_partitions > 1:
-        return f"{level}: in {n_together} of {n_partitions}"
-    return f"{level}: {'yes' if n_together else 'no'}"
+    if len(together) == 1:
+        ((n_together, n_partitions),) = together.values()
+        if n_partitions == 1:
+            return _text("yes" if n_together else "no")
+        return Cell(f"{n_together} of {n_partitions}", n_together / n_partitions)
+    shared = [
+        level if n_partitions == 1 else f"{level} ({n_together} of {n_partitions})"
+        for level, (n_together, n_partitions) in together.items()
+        if n_together
+    ]
+    return _text(", ".join(shared) or "none")
 
 
 def _spread(values: FloatArray) -> Cell:
