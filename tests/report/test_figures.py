@@ -75,6 +75,7 @@ def test_a_tip_is_text_and_on_one_line():
     assert text == "&lt;/title&gt;&lt;script&gt;&#34;a&#34; b"
     assert "<script" not in svg
     assert svg.endswith("</g></svg>")
+    assert svg.count("</svg>") == 1
 
 
 def test_a_figure_without_tips_has_no_boxes():

@@ -378,13 +378,17 @@ def page_figure(
             figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     svg = _for_page(text.getvalue(), least * size[0], summary)
     if tips:
-        svg = Markup("").join([svg.removesuffix("</svg>"), _tip_boxes(ax, tips), _CLOSING])
+        svg = Markup("").join(
+            [svg.removesuffix("</svg>"), _tip_boxes(ax, 72 * size[1], tips), _CLOSING]
+        )
     return PageFigure(svg, summary, caption)
 
 
-def _tip_boxes(ax: Axes, tips: Sequence[Tip]) -> Markup:
-    """Return invisible boxes over a drawing, each with the text that the browser shows on hover."""
-    height = 72.0 * ax.figure.get_size_inches()[1]
+def _tip_boxes(ax: Axes, height: float, tips: Sequence[Tip]) -> Markup:
+    """Return invisible boxes over a drawing, each with the text that the browser shows on hover.
+
+    SVG counts from the top, hence the height of the drawing, in points.
+    """
     ends = ax.transData.transform([corner for t in tips for corner in (t[:2], t[2:4])])
     boxes = []
     for (x0, y0), (x1, y1), tip in zip(ends[::2], ends[1::2], tips, strict=True):
@@ -401,7 +405,7 @@ def _defaults() -> dict[Any, Any]:
 
 
 def _for_page(svg: str, least_width: float, summary: str) -> Markup:
-    drawing = svg[svg.index("<svg") :]
+    drawing = svg[svg.index("<svg") :].rstrip()
     # What matplotlib says of all elements would hold for the whole page; the page says it itself.
     drawing = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", drawing, count=1, flags=re.S)
     drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, count=1, flags=re.S)

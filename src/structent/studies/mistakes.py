@@ -72,22 +72,32 @@ class WithinBlocks(NamedTuple):
 
 def frequent_confusions(comparison: Comparison) -> list[Confusion]:
     """Return the ten most frequent confusions of each model, those with most rows first."""
-    counts = {arm: _counted(comparison, arm) for arm in _ARMS}
-    kept = dict.fromkeys(pair for arm in _ARMS for pair in _most_frequent(counts[arm]))
-    both = {pair: tuple(counts[arm].get(pair, 0) for arm in _ARMS) for pair in kept}
+    none, with_structure = (_counted(comparison, arm) for arm in _ARMS)
+    kept = dict.fromkeys([*_most_frequent(none), *_most_frequent(with_structure)])
+    both = {pair: (none.get(pair, 0), with_structure.get(pair, 0)) for pair in kept}
     n_true = np.bincount(comparison.labels, minlength=len(comparison.task.classes))
     classes, structure = comparison.task.classes, comparison.structure
-    edges = (
-        edges_between(structure.graph) if isinstance(structure, SpanningTreePartitions) else None
-    )
-    return [
-        Confusion(
-            classes[true], classes[predicted], *both[true, predicted], int(n_true[true]),
-            _together(comparison.scored_structure, true, predicted),
-            None if edges is None else int(edges[true, predicted]),
+    scored = comparison.scored_structure
+    edges = None
+    if isinstance(structure, SpanningTreePartitions):
+        edges = edges_between(structure.graph)
+    found = []
+    for true, predicted in sorted(both, key=lambda pair: (-max(both[pair]), pair)):
+        n_none, n_structure = both[true, predicted]
+        together = _together(scored, true, predicted)
+        between = None if edges is None else int(edges[true, predicted])
+        found.append(
+            Confusion(
+                classes[true],
+                classes[predicted],
+                n_none,
+                n_structure,
+                int(n_true[true]),
+                together,
+                between,
+            )
         )
-        for true, predicted in sorted(both, key=lambda pair: (-max(both[pair]), pair))
-    ]  # fmt: skip
+    return found
 
 
 def shares_within_blocks(comparison: Comparison) -> list[WithinBlocks]:
@@ -97,7 +107,8 @@ def shares_within_blocks(comparison: Comparison) -> list[WithinBlocks]:
     return [
         WithinBlocks(
             name,
-            *(_share_within(structure.level(name), *wrong[arm]) for arm in _ARMS),
+            _share_within(structure.level(name), *wrong["none"]),
+            _share_within(structure.level(name), *wrong["structure"]),
             _share_by_chance(structure.level(name), wrong["none"][0]),
         )
         for name in _coarse_levels(structure)
