@@ -185,6 +185,11 @@ def test_a_structure_that_changes_cannot_be_calibrated(structent_command, folder
             "--confidence", "0.9",
         )  # fmt: skip
         assert "--confidence needs a model whose structure is fixed" in found
+    code, out, err = structent_command("evaluate", tmp_path / "m", folder / "plants.csv", "--json")
+    assert code == 0, err
+    scores = json.loads(out)
+    assert [row["level"] for row in scores["rows"]] == ["blocks", "class"]
+    assert 1 <= scores["mistake_severity"] < len(species)  # edges of a path
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate"])

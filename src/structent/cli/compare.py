@@ -19,6 +19,7 @@ from structent.cli.output import Output, caution_lines, check_outputs, command_l
 from structent.datasets import seattle_weather_file
 from structent.errors import StructentError
 from structent.inputs import files_of
+from structent.structure import SpanningTreePartitions
 from structent.structure.learned import MOST_LEVELS
 from structent.structure.short_forms import Options
 from structent.studies import Comparison, LearnedStructure
@@ -222,7 +223,8 @@ def _level_table(found: Comparison) -> Table:
             table.add_row(level if arm == "none" else "", ARMS[arm], *cells)
         table.add_section()
     severity = " / ".join(f"{found.scores[arm].severity.mean():.3f}" for arm in ARMS)
-    table.caption = f"Mistake severity: {severity}"
+    is_graph = isinstance(found.structure, SpanningTreePartitions)
+    table.caption = f"Mistake severity{' (edges of the graph)' if is_graph else ''}: {severity}"
     return table
 
 
