@@ -16,7 +16,9 @@ from tests.studies.made import made_comparison
 def plants(tmp_path, monkeypatch):
     """A table with an awkward name, and a comparison that is made up at once."""
     monkeypatch.chdir(tmp_path)
-    pl.DataFrame({"y <b>": ["a", "b", "b", "a", "b", "a"] * 10, "x": [0.5, 1.5, 0.25, 2.5] * 15}).write_csv("my plants.csv")
+    pl.DataFrame(
+        {"y <b>": ["a", "b", "b", "a", "b", "a"] * 10, "x": [0.5, 1.5, 0.25, 2.5] * 15}
+    ).write_csv("my plants.csv")
     found = made_comparison(catalog.months())
     monkeypatch.setattr("structent.cli.compare.compare_rows", lambda *_, **__: found)
 

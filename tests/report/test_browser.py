@@ -212,7 +212,10 @@ def test_the_page_and_its_figures_follow_the_scheme_with_enough_contrast(months,
       return [of(document.body, "backgroundColor"), of(document.body, "color"),
               of(document.querySelector("svg text"), "fill"),
               of(document.querySelector("caption"), "color"),
-              of(document.querySelector("nav a"), "color")]"""
+              of(document.querySelector("nav a"), "color"),
+              of(document.querySelector(".verdict strong"), "color"),
+              of(document.querySelector(".tools button"), "color"),
+              of(document.querySelector("figcaption"), "color")]"""
     page, *inks = months.execute_script(colours)
     assert (max(page) < 0.2) == (scheme == "dark")
     assert min(contrast(page, ink) for ink in inks) >= 4.5  # WCAG 2, 1.4.3
@@ -286,6 +289,17 @@ def test_numbers_are_shown_on_hover(page):
       const x = box.x + box.width / 2, y = box.y + box.height / 2;
       return document.elementFromPoint(x, y).closest("rect").querySelector("title").textContent"""
     assert page.execute_script(under).startswith("100 rows, no structure: ")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_line_of_a_figure_strikes_a_text_through(months, scheme):
+    show(months, width=1200, scheme=scheme)
+    halo = """
+      const of = (element) => getComputedStyle(element);
+      return [...document.querySelectorAll("figure")].every((figure) =>
+        [...figure.querySelectorAll("svg text")].every((text) =>
+          of(text).paintOrder.startsWith("stroke") && of(text).stroke === of(figure).backgroundColor))"""
+    assert months.execute_script(halo)
 
 
 def test_texts_of_a_figure_do_not_lie_over_each_other(page):

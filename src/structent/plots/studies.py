@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import floor, log10
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,7 +50,7 @@ def plot_gain(comparison: Comparison, ax: Axes) -> Axes:
     >>> found = SimpleNamespace(against_none=lower, against_scrambled=lower, metric="log loss")
     >>> ax = plot_gain(found, Figure().add_subplot())  # found may be a Comparison
     >>> ax.texts[0].get_text()
-    '+0.020\n(0.000 to +0.040)'
+    '+0.020\n(+0.000 to +0.040)'
     """
     for place, (_, difference) in enumerate(_against(comparison)):
         gain, low, high = -difference.mean, -difference.high, -difference.low
@@ -57,8 +58,7 @@ def plot_gain(comparison: Comparison, ax: Axes) -> Axes:
         ax.plot([low, high], [place, place], color=colour, linewidth=7, alpha=0.6,
                 solid_capstyle="butt")  # fmt: skip
         ax.plot(gain, place, "D", markersize=8, color=colour)
-        label = f"{_decimal(gain)}\n({_decimal(low)} to {_decimal(high)})"
-        _beside(ax, place, label)
+        _beside(ax, place, _gain_label(difference))
     ax.axvline(0.0, color=ink(), linewidth=1.2)
     names = [f"compared with\n{_name_of(arm)}" for arm, _ in _against(comparison)]
     ax.set_yticks([0, 1], labels=names)
@@ -219,17 +219,20 @@ def _beside(ax: Axes, place: int, label: str) -> None:
                 textcoords="offset points", ha="left", va="center", fontsize=8)  # fmt: skip
 
 
-def _decimal(value: float) -> str:
-    """Return a number with its sign, and with two digits where three decimals show none.
+def _gain_label(difference: Difference) -> str:
+    r"""Return a gain and its interval, with three decimals, or two digits of a narrow interval.
 
     Examples
     --------
-    >>> _decimal(0.0123), _decimal(-0.5), _decimal(0.00012), _decimal(-0.0)
-    ('+0.012', '-0.500', '+0.00012', '0.000')
+    >>> from structent.studies.differences import Difference
+    >>> _gain_label(Difference(np.zeros(2), mean=0.0001, low=-0.016, high=0.0159))
+    '+0.000\n(-0.016 to +0.016)'
     """
-    if value == 0:
-        return "0.000"
-    return f"{value:+.3f}" if abs(value) >= 0.0005 else f"{value:+.2g}"
+    half = difference.half_width
+    decimals = 3 if not 0 < half < 0.0005 else 1 - floor(log10(half))
+    values = (-difference.mean, -difference.high, -difference.low)
+    gain, low, high = (f"{value:+z.{decimals}f}" for value in values)
+    return f"{gain}\n({low} to {high})"
 
 
 def _name_of(arm: ArmName) -> str:
