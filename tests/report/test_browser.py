@@ -298,7 +298,8 @@ def test_no_line_of_a_figure_strikes_a_text_through(months, scheme):
       const of = (element) => getComputedStyle(element);
       return [...document.querySelectorAll("figure")].every((figure) =>
         [...figure.querySelectorAll("svg text")].every((text) =>
-          of(text).paintOrder.startsWith("stroke") && of(text).stroke === of(figure).backgroundColor))"""
+          of(text).paintOrder.startsWith("stroke")
+            && of(text).stroke === of(figure).backgroundColor))"""
     assert months.execute_script(halo)
 
 
