@@ -23,7 +23,10 @@ SHOWN_BLOCK = re.compile(
 )
 ELSEWHERE = {"pytorch-recipes.md", "dask-cluster.md"}  # they have tests of their own
 PAGES = [page for page in sorted(DOCS.rglob("*.md")) if page.name not in ELSEWHERE]
-NEEDED = {"onnx.md": [pytest.mark.requires("onnx"), pytest.mark.requires("onnxruntime")]}
+NEEDED = {
+    "onnx.md": [pytest.mark.requires("onnx"), pytest.mark.requires("onnxruntime")],
+    "tour.md": [pytest.mark.requires("keras"), pytest.mark.requires("jax")],
+}
 # They train dozens of models; tests/cli runs them.
 NOT_RUN = ("structent compare", "structent test", "structent demo")
 

@@ -43,8 +43,8 @@ COMMANDS = {
         "Measure the entropy of the labels, and what each feature tells about them.",
     ),
     "demo": _Command(
-        "compare", "demo",
-        "Does it help to know that months form a circle? On 1,461 days of Seattle's weather.",
+        "demo", "demo",
+        "Ask two questions of real weather, and see what a comparison says.",
     ),
 }  # fmt: skip
 

@@ -16,7 +16,6 @@ from structent.cli import options
 from structent.cli.models import save_model
 from structent.cli.options import Columns, read_question
 from structent.cli.output import Output, caution_lines, check_outputs
-from structent.datasets import seattle_weather_file
 from structent.errors import StructentError
 from structent.inputs import files_of
 from structent.structure.learned import MOST_LEVELS
@@ -116,21 +115,6 @@ def compare(  # noqa: PLR0913  a command has many options
     saved = {} if kept is None else {"saved": str(kept.path), "saved_model": kept.sentence}
     output.result(
         shown_lines, {"verdict": facts["verdict"], **question.as_data(), **facts, **saved}
-    )
-
-
-def demo(
-    report: Annotated[Path, typer.Option(help="Where to write the HTML report.")] = Path(
-        "structent-demo.html"
-    ),
-) -> None:
-    """Does it help to know that months form a circle? On 1,461 days of Seattle's weather."""
-    compare(
-        seattle_weather_file(),
-        target="month",
-        structure="circular:width=3",
-        features="precipitation,temp_max,temp_min,wind",
-        report=report,
     )
 
 
