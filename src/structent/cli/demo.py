@@ -13,7 +13,6 @@ from structent.cli.output import Output, check_outputs
 from structent.datasets import jfk_weather_file, seattle_weather_file
 from structent.studies import compare
 
-
 _MODEL = "boosting"
 
 
