@@ -70,6 +70,8 @@ class Comparison:
         Log loss at growing numbers of rows, where it was asked for.
     metric
         What the differences and the verdict are about: "log loss" or "accuracy".
+    split_of
+        The split whose models gave ``proba``: the first that tested the row, (rows,).
     """
 
     task: Task
@@ -92,6 +94,7 @@ class Comparison:
     keeper: Keeper | None = None
     learning_curve: LearningCurve | None = None
     metric: str = "log loss"
+    split_of: IndexArray | None = None
 
     @property
     def scored_structure(self) -> RandomPartition:
