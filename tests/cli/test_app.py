@@ -94,6 +94,34 @@ def test_compare_as_json_is_for_machines(structent_command, plants):
     assert found["against_none"]["low"] <= found["against_none"]["mean"]
 
 
+def test_compare_writes_the_probabilities_of_the_rows_that_it_tested(
+    structent_command, plants, tmp_path
+):
+    tested = tmp_path / "tested.csv"
+    code, out, err = structent_command(
+        "compare", plants, "--target", "species", "--structure", "hierarchy:columns=genus",
+        "--predictions", tested, "--json", *QUICK,
+    )  # fmt: skip
+    assert code == 0, err
+    found, table = json.loads(out), pl.read_csv(tested)
+    assert len(table) == found["rows"]
+    assert table["label"].to_list() == pl.read_csv(plants)["species"].to_list()
+    for arm in ("no structure", "the structure"):
+        of_arm = [name for name in table.columns if name.startswith(f"{arm}: ")]
+        assert [name.partition(": ")[2] for name in of_arm] == sorted(set(table["label"]))
+        assert np.allclose(table.select(of_arm).to_numpy().sum(axis=1), 1)
+    assert sorted(set(table["split"])) == [0, 1, 2]
+
+
+def test_the_table_of_probabilities_must_be_of_a_known_kind(structent_command, plants, tmp_path):
+    about = ["compare", plants, "--target", "species", "--structure", "hierarchy:columns=genus"]
+    code, _, err = structent_command(*about, "--predictions", tmp_path / "tested.xlsx")
+    assert code != 0
+    assert "the output must end in .parquet or .csv, got tested.xlsx" in " ".join(err.split())
+    code, _, err = structent_command(*about, "--predictions", plants)
+    assert "would replace" in err
+
+
 def test_folds_and_repeats_are_told_apart(structent_command, plants):
     about = ["compare", plants, "--target", "species", "--structure", "hierarchy:columns=genus"]
     code, out, err = structent_command(*about, "--folds", "3", "--repeats", "2", "--jobs", "2")
