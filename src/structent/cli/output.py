@@ -70,7 +70,7 @@ class Output:
             disable=not shown,
             speed_estimate_period=_LOOK_BACK,
         ) as bar:
-            task = bar.add_task("", total=1)
+            task = bar.add_task("getting ready", total=1)
 
             def on_progress(what: str, done: int, total: int) -> None:
                 bar.update(task, description=what, completed=done, total=total)

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from structent._typing import FloatArray
-from structent.plots.style import OF_ARM, ink
+from structent.plots.style import OF_ARM, axes_or_new, ink
 
 if TYPE_CHECKING:
     from structent.studies.comparison import ArmName, Comparison, LearningCurve
@@ -24,7 +24,7 @@ _MARKER_OF_ARM = {"none": "o", "structure": "s"}
 _MOST_BINS = 30
 
 
-def plot_differences(comparison: Comparison | StructureTest, ax: Axes) -> Axes:
+def plot_differences(comparison: Comparison | StructureTest, ax: Axes | None = None) -> Axes:
     """Plot the difference of every split, their mean and its interval, against both controls.
 
     Differences are of what was compared: class log loss, or class error if the comparison is about
@@ -35,7 +35,7 @@ def plot_differences(comparison: Comparison | StructureTest, ax: Axes) -> Axes:
     comparison
         The result of a comparison or of a test.
     ax
-        The axes.
+        The axes; those of a new figure if None.
 
     Examples
     --------
@@ -52,6 +52,7 @@ def plot_differences(comparison: Comparison | StructureTest, ax: Axes) -> Axes:
         ("scrambled", comparison.against_scrambled),
         ("none", comparison.against_none),
     )
+    ax = axes_or_new(ax, (7.0, 3.0))
     ax.axvline(0.0, color=ink(), linewidth=1)
     for place, (arm, difference) in enumerate(pairs):
         colour, n = OF_ARM[arm], len(difference.per_split)
@@ -74,7 +75,7 @@ def plot_differences(comparison: Comparison | StructureTest, ax: Axes) -> Axes:
     return ax
 
 
-def plot_learning_curve(curve: LearningCurve, ax: Axes) -> Axes:
+def plot_learning_curve(curve: LearningCurve, ax: Axes | None = None) -> Axes:
     """Plot class log loss with and without the structure, mean and standard error over folds.
 
     Parameters
@@ -82,7 +83,7 @@ def plot_learning_curve(curve: LearningCurve, ax: Axes) -> Axes:
     curve
         The losses at each number of training rows.
     ax
-        The axes; the number of rows is on a logarithmic scale.
+        The axes, those of a new figure if None; the number of rows is on a logarithmic scale.
 
     Examples
     --------
@@ -93,6 +94,7 @@ def plot_learning_curve(curve: LearningCurve, ax: Axes) -> Axes:
     >>> [bars.lines[0].get_ydata().tolist() for bars in ax.containers]
     [[2.0, 1.5], [1.75, 1.25]]
     """
+    ax = axes_or_new(ax)
     sizes = np.array(curve.sizes, dtype=np.float64)
     arms: tuple[tuple[ArmName, FloatArray], ...] = (
         ("none", curve.none),
@@ -113,7 +115,7 @@ def plot_learning_curve(curve: LearningCurve, ax: Axes) -> Axes:
     return ax
 
 
-def plot_null_distribution(found: StructureTest, ax: Axes) -> Axes:
+def plot_null_distribution(found: StructureTest, ax: Axes | None = None) -> Axes:
     """Plot the log losses of the scrambled copies, beside those with the structure and with none.
 
     Parameters
@@ -121,7 +123,7 @@ def plot_null_distribution(found: StructureTest, ax: Axes) -> Axes:
     found
         The result of a test.
     ax
-        The axes; further to the left is better.
+        The axes, those of a new figure if None; further to the left is better.
 
     Examples
     --------
@@ -134,6 +136,7 @@ def plot_null_distribution(found: StructureTest, ax: Axes) -> Axes:
     >>> float(sum(bar.get_height() for bar in ax.patches))
     3.0
     """
+    ax = axes_or_new(ax)
     n_bins = min(_MOST_BINS, max(5, int(2 * np.sqrt(len(found.null)))))
     colour = OF_ARM["scrambled"]
     name = f"{_name_of('scrambled')} ({len(found.null):,})"
