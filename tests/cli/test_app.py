@@ -376,3 +376,14 @@ def test_a_wrong_command_is_refused_in_a_sentence(structent_command):
     code, _, err = structent_command("dmeo")
     assert code == 2
     assert "No such command 'dmeo'" in err
+
+
+@pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if command.examples])
+def test_help_has_examples_and_flags_without_a_type(structent_command, name, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    code, out, _ = structent_command(name, "--help")
+    assert code == 0
+    for example in COMMANDS[name].examples:
+        assert example in " ".join(out.split())
+        assert example.startswith(f"structent {name} ")
+    assert [line for line in out.splitlines() if "<bool>" in line and "--help" not in line] == []

@@ -82,12 +82,21 @@ def loaded(name: str) -> Any:
         sys.stderr.flush()
     function = getattr(import_module(f"structent.cli.{found.module}"), found.function)
     if isinstance(function, typer.Typer):
-        return typer.main.get_command(function)
+        return _without_types_of_flags(typer.main.get_command(function))
     alone = typer.Typer(add_completion=False)
     # Blank lines keep the examples on lines of their own.
     examples = "\n\n".join(("Examples:", *found.examples)) if found.examples else None
     alone.command(name, epilog=examples)(function)
-    return typer.main.get_command(alone)
+    return _without_types_of_flags(typer.main.get_command(alone))
+
+
+def _without_types_of_flags(command: Any) -> Any:
+    """Return a command whose help does not say ``<bool>`` beside options that take no value."""
+    for each in (command, *getattr(command, "commands", {}).values()):
+        for option in each.params:
+            if getattr(option, "is_flag", False):
+                option.metavar = ""
+    return command
 
 
 app = typer.Typer(
