@@ -29,7 +29,7 @@ _PAPER = (*_WEATHER, "cifar100")
 _CIFAR100 = ("1A", "1B", "1C", "1D")
 _BEYOND = (
     "answers", "coarse_labels", "drawing", "joint_targets", "layers", "learned",
-    "longer_training", "prior", "significance", "structureboost",
+    "longer_training", "prior", "significance", "structureboost", "tables",
 )  # fmt: skip
 # Options that some questions alone have.
 _FOR = {

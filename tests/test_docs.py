@@ -4,6 +4,7 @@ import ast
 import contextlib
 import importlib.util
 import io
+import json
 import re
 import shlex
 import sys
@@ -23,7 +24,10 @@ SHOWN_BLOCK = re.compile(
 )
 ELSEWHERE = {"pytorch-recipes.md", "dask-cluster.md"}  # they have tests of their own
 PAGES = [page for page in sorted(DOCS.rglob("*.md")) if page.name not in ELSEWHERE]
-NEEDED = {"onnx.md": [pytest.mark.requires("onnx"), pytest.mark.requires("onnxruntime")]}
+NEEDED = {
+    "onnx.md": [pytest.mark.requires("onnx"), pytest.mark.requires("onnxruntime")],
+    "tour.md": [pytest.mark.requires("keras"), pytest.mark.requires("jax")],
+}
 # They train dozens of models; tests/cli runs them.
 NOT_RUN = ("structent compare", "structent test", "structent demo")
 
@@ -144,3 +148,36 @@ def test_every_test_that_the_map_of_the_paper_names_is_there():
     assert len(named) >= 20
     for file, test in named:
         assert f"def {test}(" in (PROJECT / file).read_text(), f"{file}::{test}"
+
+
+NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.requires("polars")
+@pytest.mark.requires("matplotlib")
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs_and_prints_what_it_shows(notebook, tmp_path, monkeypatch):
+    from matplotlib import pyplot
+
+    pyplot.switch_backend("agg")
+    monkeypatch.chdir(tmp_path)  # it saves a model
+    names: dict = {}
+    cells = [c for c in json.loads(notebook.read_text())["cells"] if c["cell_type"] == "code"]
+    for cell in cells:
+        code, value = ast.parse("".join(cell["source"])), None
+        last = code.body[-1]
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            if isinstance(last, ast.Expr):
+                code.body.pop()
+            exec(compile(code, notebook.name, "exec"), names)  # noqa: S102  our own notebook
+            if isinstance(last, ast.Expr):
+                alone = compile(ast.Expression(last.value), notebook.name, "eval")
+                value = eval(alone, names)  # noqa: S307  the same
+        shown = {output["output_type"]: output for output in cell["outputs"]}
+        stream = "".join(shown["stream"]["text"]) if "stream" in shown else ""
+        assert printed.getvalue() == stream
+        if "execute_result" in shown:
+            assert [repr(value)] == shown["execute_result"]["data"]["text/plain"]
+            assert value._repr_html_().startswith("<")
+    pyplot.close("all")
+    assert len(cells) >= 5

@@ -213,9 +213,12 @@ def test_the_wheel_works_in_a_clean_environment(clean_environment):
         "The structured loss for XGBoost needs xgboost: pip install 'structent[xgboost]'",
     ], result.stderr
     install("[cli]")
-    demo = run_clean(python, "structent", "demo")
-    assert demo.returncode == 0, demo.stderr
-    assert "The report: structent-demo.html" in demo.stdout
+    where = "import structent.datasets as d; print(d.seattle_weather_file())"
+    table = run_clean(python, "python", "-c", where).stdout.strip()
+    about = (table, "--target", "month", "--structure", "circular:width=3", "--folds", "3")
+    compared = run_clean(python, "structent", "compare", *about, "--repeats", "1")
+    assert compared.returncode == 0, compared.stderr
+    assert "95 %" in compared.stdout
     assert run_clean(python, "python", "-c", "import xgboost").returncode == 1
 
 

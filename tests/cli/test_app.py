@@ -94,6 +94,34 @@ def test_compare_as_json_is_for_machines(structent_command, plants):
     assert found["against_none"]["low"] <= found["against_none"]["mean"]
 
 
+def test_compare_writes_the_probabilities_of_the_rows_that_it_tested(
+    structent_command, plants, tmp_path
+):
+    tested = tmp_path / "tested.csv"
+    code, out, err = structent_command(
+        "compare", plants, "--target", "species", "--structure", "hierarchy:columns=genus",
+        "--predictions", tested, "--json", *QUICK,
+    )  # fmt: skip
+    assert code == 0, err
+    found, table = json.loads(out), pl.read_csv(tested)
+    assert len(table) == found["rows"]
+    assert table["label"].to_list() == pl.read_csv(plants)["species"].to_list()
+    for arm in ("no structure", "the structure"):
+        of_arm = [name for name in table.columns if name.startswith(f"{arm}: ")]
+        assert [name.partition(": ")[2] for name in of_arm] == sorted(set(table["label"]))
+        assert np.allclose(table.select(of_arm).to_numpy().sum(axis=1), 1)
+    assert sorted(set(table["split"])) == [0, 1, 2]
+
+
+def test_the_table_of_probabilities_must_be_of_a_known_kind(structent_command, plants, tmp_path):
+    about = ["compare", plants, "--target", "species", "--structure", "hierarchy:columns=genus"]
+    code, _, err = structent_command(*about, "--predictions", tmp_path / "tested.xlsx")
+    assert code != 0
+    assert "the output must end in .parquet or .csv, got tested.xlsx" in " ".join(err.split())
+    code, _, err = structent_command(*about, "--predictions", plants)
+    assert "would replace" in err
+
+
 def test_folds_and_repeats_are_told_apart(structent_command, plants):
     about = ["compare", plants, "--target", "species", "--structure", "hierarchy:columns=genus"]
     code, out, err = structent_command(*about, "--folds", "3", "--repeats", "2", "--jobs", "2")
@@ -127,12 +155,21 @@ def test_only_compare_learns_a_structure(structent_command, plants, tmp_path):
     assert "learn takes the options levels, got 'width'" in " ".join(err.split())
 
 
-def test_the_demo_ends_with_the_report_and_a_verdict(tmp_path):
+@pytest.mark.slow
+def test_the_demo_answers_both_questions_and_says_what_to_type_next(tmp_path):
     result = run("demo", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert "The report: structent-demo.html" in result.stdout
-    assert "95 %" in result.stdout
-    assert (tmp_path / "structent-demo.html").stat().st_size > 10_000
+    said = " ".join(result.stdout.split())
+    assert "Use it: the structure lowers log loss by" in said
+    # The second act says what it says; it never claims a gain.
+    second = said.partition("2. Which month")[2]
+    assert second.count("95 %") == 1
+    assert "Use it" not in second
+    for name in ("hours", "months"):
+        report = tmp_path / f"structent-demo-{name}.html"
+        assert f"The report: {report.name}" in said
+        assert report.stat().st_size > 10_000
+    assert "structent predict model.structent new.csv" in said
     assert "Traceback" not in result.stderr
 
 
@@ -339,3 +376,14 @@ def test_a_wrong_command_is_refused_in_a_sentence(structent_command):
     code, _, err = structent_command("dmeo")
     assert code == 2
     assert "No such command 'dmeo'" in err
+
+
+@pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if command.examples])
+def test_help_has_examples_and_flags_without_a_type(structent_command, name, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    code, out, _ = structent_command(name, "--help")
+    assert code == 0
+    for example in COMMANDS[name].examples:
+        assert example in " ".join(out.split())
+        assert example.startswith(f"structent {name} ")
+    assert [line for line in out.splitlines() if "<bool>" in line and "--help" not in line] == []

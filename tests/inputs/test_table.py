@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from structent import StructentError
@@ -68,6 +68,7 @@ def test_labels_are_converted_once(table_file):
 )
 def test_a_header_has_the_names_that_were_written(names):
     """By Python's own writer, which doubles quotes and quotes commas and line breaks."""
+    assume(not all(name.startswith(" ") for name in names[1:]))  # spaces after separators
     text = io.StringIO()
     csv.writer(text, quoting=csv.QUOTE_ALL).writerows([names, range(len(names))])
     with tempfile.TemporaryDirectory() as folder:
@@ -208,3 +209,21 @@ def test_a_word_for_a_missing_number_is_no_class(tmp_path):
 def test_what_cannot_be_a_target_is_refused(values, reason, tmp_path):
     with pytest.raises(StructentError, match=reason.replace("+", r"\+")):
         labels_of(values, tmp_path)
+
+
+def test_spaces_after_separators_are_no_part_of_names_and_values(tmp_path):
+    file = tmp_path / "spaced.csv"
+    file.write_text("size, height, kind, note\n1, 2.5, oak, a\n2, 3, elm,b\n3, , rose, c\n")
+    table = open_table(file)
+    assert table.header == ("size", "height", "kind", "note")
+    assert table.frame["size"].to_list() == [1, 2, 3]
+    assert table.frame["kind"].to_list() == ["oak", "elm", "rose"]
+    # Of this column not every value has one: they may mean something.
+    assert table.frame["note"].to_list() == [" a", "b", " c"]
+    assert open_table(file, ["kind"]).labels("kind").classes == ("elm", "oak", "rose")
+
+
+def test_numbers_after_spaces_are_numbers(tmp_path):
+    file = tmp_path / "numbers.csv"
+    file.write_text("a, b, c\n1, 2, 2.5\n3, 4, 1e3\n")
+    assert open_table(file).frame.rows() == [(1, 2, 2.5), (3, 4, 1000.0)]

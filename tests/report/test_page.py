@@ -210,7 +210,7 @@ def test_a_model_that_was_saved_need_not_be_saved_again():
 def test_another_command_than_compare_cannot_save_and_points_to_the_one_that_can():
     header = header_of(made_comparison(catalog.months()), command="structent demo")
     assert "structent demo --save" not in header
-    assert "structent compare your.csv --target COLUMN --structure SPEC --save" in header
+    assert "structent compare table.csv --target label --structure ordinal --save" in header
 
 
 def test_without_a_command_the_next_steps_are_in_python():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple
 
@@ -15,6 +16,7 @@ class _Command(NamedTuple):
     module: str
     function: str
     help: str
+    examples: tuple[str, ...] = ()
 
 
 # The help is the first sentence of the function, which would have to be imported to be read.
@@ -22,29 +24,43 @@ COMMANDS = {
     "compare": _Command(
         "compare", "compare",
         "Train with and without the structure, and say whether to use it.",
+        (
+            "structent compare plants.csv --target species --structure hierarchy:columns=genus",
+            "structent compare shirts.csv --target size --structure 'ordinal:order=S|M|L|XL'",
+            "structent compare days.csv --target month --structure months --report report.html",
+            "structent compare hours.csv --target hour --structure circular:width=6 --group date",
+        ),
     ),
     "test": _Command(
         "test", "structure_significance",
         "Test whether the structure helps more than the same structure with its classes scrambled.",
+        ("structent test plants.csv --target species --structure hierarchy:columns=genus",),
     ),
     "train": _Command(
         "models", "train",
         "Train a model with the structure on all rows, or on all but those held back.",
+        ("structent train days.csv --target month --structure months --save months.structent",),
     ),
     "predict": _Command(
         "models", "predict", "Write the predictions of a model for the rows of a table.",
+        (
+            "structent predict plants.structent new.csv -o predictions.csv",
+            "structent predict plants.structent new.csv -o answers.csv --confidence 0.9",
+        ),
     ),
     "evaluate": _Command(
         "models", "evaluate", "Score a model on the rows of a table, level by level.",
+        ("structent evaluate plants.structent labelled.csv",),
     ),
     "structure": _Command("structures", "app", "Look at structures, check and convert them."),
     "entropy": _Command(
         "structures", "entropy",
         "Measure the entropy of the labels, and what each feature tells about them.",
+        ("structent entropy plants.csv --target species --structure hierarchy:columns=genus",),
     ),
     "demo": _Command(
-        "compare", "demo",
-        "Does it help to know that months form a circle? On 1,461 days of Seattle's weather.",
+        "demo", "demo",
+        "Ask two questions of real weather, and see what a comparison says.",
     ),
 }  # fmt: skip
 
@@ -61,12 +77,26 @@ class _Commands(TyperGroup):
 def loaded(name: str) -> Any:
     """Return a command by its name, importing what it needs."""
     found = COMMANDS[name]
+    if sys.stderr.isatty():  # what is loaded takes seconds; the next line is written over this one
+        sys.stderr.write("Getting ready ...\r")
+        sys.stderr.flush()
     function = getattr(import_module(f"structent.cli.{found.module}"), found.function)
     if isinstance(function, typer.Typer):
-        return typer.main.get_command(function)
+        return _without_types_of_flags(typer.main.get_command(function))
     alone = typer.Typer(add_completion=False)
-    alone.command(name)(function)
-    return typer.main.get_command(alone)
+    # Blank lines keep the examples on lines of their own.
+    examples = "\n\n".join(("Examples:", *found.examples)) if found.examples else None
+    alone.command(name, epilog=examples)(function)
+    return _without_types_of_flags(typer.main.get_command(alone))
+
+
+def _without_types_of_flags(command: Any) -> Any:
+    """Return a command whose help does not say ``<bool>`` beside options that take no value."""
+    for each in (command, *getattr(command, "commands", {}).values()):
+        for option in each.params:
+            if getattr(option, "is_flag", False):
+                option.metavar = ""
+    return command
 
 
 app = typer.Typer(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+import polars as pl
 import typer
 from rich.console import Group as Lines
 from rich.table import Table
@@ -15,8 +16,14 @@ from structent._checks import checked_integer
 from structent.cli import options
 from structent.cli.models import save_model
 from structent.cli.options import Columns, read_question
-from structent.cli.output import Output, caution_lines, check_outputs, command_line
-from structent.datasets import seattle_weather_file
+from structent.cli.output import (
+    Output,
+    caution_lines,
+    check_outputs,
+    check_table,
+    command_line,
+    write_table,
+)
 from structent.errors import StructentError
 from structent.inputs import files_of
 from structent.structure import SpanningTreePartitions
@@ -70,6 +77,13 @@ def compare(  # noqa: PLR0913  a command has many options
     allow_blocks: options.AllowBlocks = False,
     save: options.Save = None,
     report: Annotated[Path | None, typer.Option(help="Where to write the HTML report.")] = None,
+    predictions: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where to write, as .csv or .parquet, the probabilities that the models gave to "
+            "test rows."
+        ),
+    ] = None,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
     quiet: options.Quiet = False,
@@ -79,7 +93,10 @@ def compare(  # noqa: PLR0913  a command has many options
     output = Output(as_json=as_json, quiet=quiet)
     if metric not in METRIC_NAMES:
         raise StructentError(f"--metric must be log-loss or accuracy, got {metric!r}")
-    check_outputs({"--save": save, "--report": report}, [data, *files_of(structure)])
+    if predictions is not None:
+        check_table(predictions)
+    outputs = {"--save": save, "--report": report, "--predictions": predictions}
+    check_outputs(outputs, [data, *files_of(structure)])
     to_learn = _to_learn(structure, allow_blocks=allow_blocks)
     known = structure if to_learn is None else "trivial"  # until it is learned
     columns = Columns(features, keep, drop)
@@ -110,6 +127,8 @@ def compare(  # noqa: PLR0913  a command has many options
             report, data=data.name, target=target, structure_name=structure, group=group,
             notes=question.notes, cautions=question.cautions, kept=kept, command=command_line(),
         )  # fmt: skip
+    if predictions is not None:
+        write_table(_tested_rows(found), predictions)
     facts = found.to_dict(notes=question.notes)
     shown_lines = shown(
         found, data=data.name, target=target, report=report, kept=kept, cautions=question.cautions
@@ -120,19 +139,16 @@ def compare(  # noqa: PLR0913  a command has many options
     )
 
 
-def demo(
-    report: Annotated[Path, typer.Option(help="Where to write the HTML report.")] = Path(
-        "structent-demo.html"
-    ),
-) -> None:
-    """Does it help to know that months form a circle? On 1,461 days of Seattle's weather."""
-    compare(
-        seattle_weather_file(),
-        target="month",
-        structure="circular:width=3",
-        features="precipitation,temp_max,temp_min,wind",
-        report=report,
-    )
+def _tested_rows(found: Comparison) -> pl.DataFrame:
+    """Return the rows that were tested and are known by their class, each in its first split."""
+    classes = list(map(str, found.task.classes))
+    columns: dict[str, Any] = {
+        "split": found.split_of,
+        "label": [classes[place] for place in found.labels],
+    }
+    for arm, proba in found.proba.items():
+        columns |= {f"{ARMS[arm]}: {name}": proba[:, place] for place, name in enumerate(classes)}
+    return pl.DataFrame(columns)
 
 
 def _checked_budget(minutes: float | None) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from dataclasses import asdict
@@ -17,10 +16,10 @@ from rich.console import Group as Lines
 from rich.text import Text
 
 from structent._checks import checked_fraction
-from structent._files import parsed_json, save_bytes
+from structent._files import parsed_json
 from structent.cli import options
 from structent.cli.options import Columns, Question, read_question
-from structent.cli.output import Output, caution_lines, check_outputs
+from structent.cli.output import Output, caution_lines, check_outputs, check_table, write_table
 from structent.decisions import HedgedPredictions, answer_report, calibrated_quantile
 from structent.errors import LabelError, StructentError
 from structent.estimators import files as model_files
@@ -32,7 +31,6 @@ from structent.structure import RandomPartition
 from structent.structure.samplers import Structure, checked_structure
 from structent.studies.levels import scores_by_level
 
-_WRITERS = {".parquet": "write_parquet", ".csv": "write_csv"}
 _ATTACHMENT = "table.json"
 _ITERATIONS = 1000  # the most of a linear model: a command has no option to raise them
 
@@ -121,8 +119,7 @@ def predict(
 ) -> None:
     """Write the predictions of a model for the rows of a table."""
     output = Output(as_json=as_json, quiet=quiet)
-    if out.suffix not in _WRITERS:
-        raise StructentError(f"the output must end in .parquet or .csv, got {out.name}")
+    check_table(out)
     check_outputs({"--output": out}, [model, data])
     fitted, _, columns = _load_model(model)
     features = features_from(open_table(data, [column.name for column in columns]), columns)
@@ -140,7 +137,7 @@ def predict(
     made |= {
         f"probability of {label}": proba[:, column] for column, label in enumerate(fitted.classes_)
     }
-    _write(pl.DataFrame(made), out)
+    write_table(pl.DataFrame(made), out)
     output.result(f"{out}: {len(proba):,} predictions", {"output": str(out), "rows": len(proba)})
 
 
@@ -368,9 +365,3 @@ def _trust_of(model: Fitted, confidence: float) -> str:
         f"Answers hold the true label of at least {confidence:.4g} of the rows, on average, where "
         f"rows are like the {len(scores):,} that were held back."
     )
-
-
-def _write(table: pl.DataFrame, path: Path) -> None:
-    content = io.BytesIO()
-    getattr(table, _WRITERS[path.suffix])(content)
-    save_bytes(path, content.getvalue())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shlex
@@ -11,13 +12,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from structent._files import save_bytes
 from structent.errors import StructentError
 from structent.studies.progress import OnProgress
 
+_WRITERS = {".parquet": "write_parquet", ".csv": "write_csv"}
 _LOOK_BACK = 3600.0  # seconds by which the time left is reckoned: steps may be minutes apart
 
 
@@ -68,7 +72,7 @@ class Output:
             disable=not shown,
             speed_estimate_period=_LOOK_BACK,
         ) as bar:
-            task = bar.add_task("", total=1)
+            task = bar.add_task("getting ready", total=1)
 
             def on_progress(what: str, done: int, total: int) -> None:
                 bar.update(task, description=what, completed=done, total=total)
@@ -107,6 +111,19 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) ->
                 f"{option} {path} would replace {same}; name another file to write"
             )
         before[path] = f"the file that {option} writes"
+
+
+def check_table(path: Path) -> None:
+    """Refuse a table to write whose kind is not known by its name."""
+    if path.suffix not in _WRITERS:
+        raise StructentError(f"the output must end in .parquet or .csv, got {path.name}")
+
+
+def write_table(table: pl.DataFrame, path: Path) -> None:
+    """Write a table as CSV or Parquet, all or not at all."""
+    content = io.BytesIO()
+    getattr(table, _WRITERS[path.suffix])(content)
+    save_bytes(path, content.getvalue())
 
 
 def _check_can_write(path: Path) -> None:

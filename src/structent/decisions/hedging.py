@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from structent._checks import checked_fraction
+from structent._notebook import paragraph, table
 from structent._typing import FloatArray, IndexArray, Label
 from structent.metrics.measure import checked_proba, columns_of
 from structent.structure import Partition, RandomPartition
@@ -22,6 +23,7 @@ ALL_CLASSES = "all classes"
 BoolArray: TypeAlias = NDArray[np.bool_]
 
 # Which rows go on to a larger set, given their numbers, their sets and the sets' probabilities.
+_SHOWN = 10  # rows in a notebook
 GoesOn: TypeAlias = Callable[[IndexArray, IndexArray, FloatArray], BoolArray]
 
 
@@ -52,6 +54,17 @@ class HedgedPredictions:
     levels: tuple[str | None, ...]
     depths: IndexArray
     classes: tuple[Label, ...]
+
+    def __repr__(self) -> str:
+        return (
+            f"<HedgedPredictions of {len(self.sets):,} rows, {self.average_size:.2f} classes each>"
+        )
+
+    def _repr_html_(self) -> str:
+        first = zip(self.names[:_SHOWN], self.probability[:_SHOWN], self.sizes, strict=False)
+        rows = [[name, f"{p:.3f}", size] for name, p, size in first]
+        of_all = f"{len(rows)} of {len(self.sets):,} rows; {self.average_size:.2f} classes each."
+        return table(["answer", "probability", "classes"], rows) + paragraph(of_all)
 
     @property
     def sizes(self) -> IndexArray:

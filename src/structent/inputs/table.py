@@ -69,6 +69,8 @@ def open_table(path: FilePath, columns: Iterable[str] | None = None) -> Table:
             chosen = header if columns is None else _checked_columns(columns, header, path)
             # A selector takes names as they are, where select() reads "^a.*$" as a pattern.
             frame: pl.DataFrame = lazy.select(polars.selectors.by_name(*chosen)).collect()
+            if ending in _SEPARATOR:
+                frame = _without_spaces_after_separators(frame)
         except (polars.exceptions.PolarsError, OSError) as error:
             raise _unreadable(path, error) from None
     if frame.height == 0:
@@ -256,6 +258,8 @@ def _header_of_text(file: IO[bytes], path: FilePath, separator: str) -> tuple[st
     )
     file.seek(0)
     names = tuple(name or "" for name in row.row(0))
+    if len(names) > 1 and all(name.startswith(" ") for name in names[1:]):
+        names = tuple(name.strip(" ") for name in names)
     if any("\0" in name for name in names):
         raise StructentError(f"{Path(path)} must be a table as text, got bytes that are no text")
     other = next((mark for mark in ";\t|," if mark != separator and mark in names[0]), None)
@@ -265,6 +269,29 @@ def _header_of_text(file: IO[bytes], path: FilePath, separator: str) -> tuple[st
             f"{names[0][:60]!r}; its columns seem to be separated by {other!r}"
         )
     return names
+
+
+def _without_spaces_after_separators(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a table whose separators are not followed by spaces, as in "1, 2".
+
+    Polars reads " 2" as text. Where every value of a column begins with a space, it is no part of
+    the values.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> table = pl.DataFrame({"a": [" 1", " 2"], "b": [" x", " y"], "c": [" x", "y"]})
+    >>> _without_spaces_after_separators(table).row(0)
+    (1, 'x', ' x')
+    """
+    polars, made = load_polars(), []
+    for column in frame.select(polars.selectors.string()):
+        if column.null_count() < len(column) and column.str.starts_with(" ").all():
+            text = column.str.strip_chars(" ")
+            kinds = (text.cast(kind, strict=False) for kind in (polars.Int64, polars.Float64))
+            as_numbers = (each for each in kinds if each.null_count() == text.null_count())
+            made.append(next(as_numbers, text))
+    return frame.with_columns(made)
 
 
 def _check_names_differ(header: Sequence[str], path: FilePath) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from structent._notebook import paragraph, table
 from structent._typing import FloatArray
 from structent.metrics.accuracy import accuracy_measure
 from structent.metrics.blocks import (
@@ -81,6 +82,27 @@ class LevelReport:
         content = asdict(self)
         content["rows"] = list(content["rows"])
         return content
+
+    def __repr__(self) -> str:
+        return (
+            f"<LevelReport of {self.n:,} rows, {len(self.rows)} levels, structured log loss "
+            f"{self.structured_log_loss:.4f}>"
+        )
+
+    def _repr_html_(self) -> str:
+        header = ["level", "blocks", "log loss", "accuracy", "calibration error", "skill"]
+        rows = [
+            [
+                row.level, row.n_blocks, f"{row.log_loss:.4f}", f"{row.accuracy:.4f}",
+                f"{row.calibration_error:.4f}", f"{row.skill:.4f}",
+            ]
+            for row in self.rows
+        ]  # fmt: skip
+        whole = (
+            f"{self.n:,} rows. Structured log loss {self.structured_log_loss:.4f}, skill "
+            f"{self.skill:.4f}, mistake severity {self.mistake_severity:.4f}."
+        )
+        return table(header, rows) + paragraph(whole)
 
     def __str__(self) -> str:
         names = [cut_level(row.level) for row in self.rows]

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 
 from structent._typing import FloatArray, IndexArray
 from structent.metrics.measure import ScoredRows
-from structent.plots.matrix import name_in_order, outline, show_matrix
+from structent.plots.matrix import OF_MATRIX, name_in_order, outline, show_matrix
 from structent.plots.order import is_order, structure_order
+from structent.plots.style import axes_or_new
 from structent.structure import FixedStructure, PartitionSampler, RandomPartition
 
 
@@ -20,7 +21,7 @@ def plot_confusion(
     y_true: ArrayLike,
     proba: ArrayLike,
     structure: RandomPartition | PartitionSampler,
-    ax: Axes,
+    ax: Axes | None = None,
     *,
     classes: Any = None,
 ) -> Axes:
@@ -39,7 +40,7 @@ def plot_confusion(
     structure
         The structure, or a sampler.
     ax
-        The axes.
+        The axes; those of a new figure if None.
 
     Examples
     --------
@@ -56,6 +57,7 @@ def plot_confusion(
         structure = structure.structure
     order = structure_order(structure)
     shares = confusion_shares(y_true, proba, structure, classes=classes)[np.ix_(order, order)]
+    ax = axes_or_new(ax, OF_MATRIX)
     norm = PowerNorm(0.5, 0.0, 1.0)
     masked = np.ma.masked_invalid(shares)
     show_matrix(masked, ax, norm=norm, meaning="share of the rows of the true class")

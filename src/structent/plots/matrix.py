@@ -12,17 +12,18 @@ from numpy.typing import NDArray
 
 from structent._typing import FloatArray, IndexArray, Label
 from structent.plots.order import coarse_partitions, structure_order
-from structent.plots.style import SHADES, ink, room, shown, stride
+from structent.plots.style import SHADES, axes_or_new, ink, room, shown, stride
 from structent.structure import FixedStructure, PartitionSampler, RandomPartition
 from structent.structure.similarity import N_DRAWS, similarity_of
 
 _SIZE = 8.0
+OF_MATRIX = (6.5, 5.5)  # inches, of a figure of its own
 _SMALLEST = 5.5
 _MOST_NAMES = 60
 
 
 def plot_similarity(
-    structure: RandomPartition | PartitionSampler, ax: Axes, *, n_draws: int = N_DRAWS
+    structure: RandomPartition | PartitionSampler, ax: Axes | None = None, *, n_draws: int = N_DRAWS
 ) -> Axes:
     """Plot how similar the classes are: the probability that two of them share a block.
 
@@ -33,7 +34,7 @@ def plot_similarity(
     structure
         The structure, or a sampler.
     ax
-        The axes.
+        The axes; those of a new figure if None.
     n_draws
         How many draws of a sampler are averaged where the expectation is not known exactly.
 
@@ -50,6 +51,7 @@ def plot_similarity(
         structure = structure.structure
     order = structure_order(structure)
     similarity = similarity_of(structure, n_draws)[np.ix_(order, order)]
+    ax = axes_or_new(ax, OF_MATRIX)
     meaning = "probability of sharing a block"
     show_matrix(similarity, ax, norm=Normalize(0.0, 1.0), meaning=meaning)
     name_in_order(ax, structure, order)

@@ -12,7 +12,7 @@ from structent._typing import FloatArray
 from structent.metrics.blocks import at_level, predicted_blocks, weighted_partitions
 from structent.metrics.calibration import N_BINS
 from structent.metrics.measure import ScoredRows
-from structent.plots.style import BLUE, ink, shown
+from structent.plots.style import BLUE, axes_or_new, ink, shown
 from structent.structure import RandomPartition
 
 
@@ -28,7 +28,7 @@ def plot_reliability(  # noqa: PLR0913  three of them are how the model is drawn
     proba: ArrayLike,
     structure: RandomPartition,
     level: str,
-    ax: Axes,
+    ax: Axes | None = None,
     *,
     classes: Any = None,
     name: str | None = None,
@@ -46,7 +46,7 @@ def plot_reliability(  # noqa: PLR0913  three of them are how the model is drawn
     level
         The level whose blocks are predicted.
     ax
-        The axes.
+        The axes; those of a new figure if None.
     name, colour, marker
         How the model is shown; with a name it is listed in a legend.
 
@@ -61,6 +61,7 @@ def plot_reliability(  # noqa: PLR0913  three of them are how the model is drawn
     [[1.0, 1.0], [1.0, 1.0]]
     """
     bins = reliability(y_true, proba, structure, level, classes=classes)
+    ax = axes_or_new(ax, (5.0, 5.0))
     if not ax.lines:
         ax.plot([0, 1], [0, 1], "--", color=ink(), alpha=0.6, linewidth=1, zorder=1)
         ax.set_xlim(0, 1.02)

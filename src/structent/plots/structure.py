@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from io import StringIO
 from typing import NamedTuple
 
+import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from structent.errors import StructureError
 from structent.plots.circle import circle_size, circle_summary, draw_circle
@@ -13,6 +16,7 @@ from structent.plots.graph import draw_graph, graph_size, graph_summary
 from structent.plots.matrix import draw_togetherness, togetherness_summary
 from structent.plots.order import is_circle, is_order
 from structent.plots.scale import draw_scale, scale_size, scale_summary
+from structent.plots.style import axes_or_new
 from structent.plots.tree import draw_tree, tree_size, tree_summary
 from structent.structure import (
     FixedStructure,
@@ -40,7 +44,7 @@ class Drawing(NamedTuple):
     summary: str
 
 
-def draw_structure(structure: RandomPartition | PartitionSampler, ax: Axes) -> Axes:
+def draw_structure(structure: RandomPartition | PartitionSampler, ax: Axes | None = None) -> Axes:
     """Draw a structure into axes, by its kind.
 
     Nested partitions are drawn as an indented tree; if the axes are too small for all of its rows,
@@ -53,7 +57,7 @@ def draw_structure(structure: RandomPartition | PartitionSampler, ax: Axes) -> A
     structure
         A random partition, or a sampler. For a sampler without a graph, its first draw is shown.
     ax
-        The axes; :func:`drawing_of` says how large they should be.
+        The axes, :func:`drawing_of` says how large they should be; those of a new figure if None.
 
     Examples
     --------
@@ -64,7 +68,26 @@ def draw_structure(structure: RandomPartition | PartitionSampler, ax: Axes) -> A
     >>> [text.get_text() for text in ax.texts]
     ['tree', 'oak', 'maple', 'rose']
     """
-    return drawing_of(structure).draw(ax)
+    drawing = drawing_of(structure)
+    return drawing.draw(axes_or_new(ax, drawing.size))
+
+
+def structure_svg(structure: RandomPartition | PartitionSampler) -> str:
+    """Return a structure as a picture: SVG with text that a page can style and read out.
+
+    Examples
+    --------
+    >>> from structent.structure.catalog import months
+    >>> structure_svg(months())[:4]
+    '<svg'
+    """
+    drawing, picture = drawing_of(structure), StringIO()
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "structent"}):
+        figure = Figure(figsize=drawing.size, layout="constrained")
+        drawing.draw(figure.add_subplot())
+        figure.savefig(picture, format="svg", transparent=True, metadata={"Date": None})
+    text = picture.getvalue()
+    return text[text.index("<svg") :]
 
 
 def drawing_of(structure: RandomPartition | PartitionSampler) -> Drawing:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from structent._typing import FloatArray
-from structent.plots.style import GREEN, GREY, OF_ARM, VERMILLION, ink
+from structent.plots.style import GREEN, GREY, OF_ARM, VERMILLION, axes_or_new, ink
 
 if TYPE_CHECKING:
     from structent.studies.comparison import ArmName, Comparison, LearningCurve
@@ -29,7 +29,7 @@ _MARKER_OF_ARM = {"none": "o", "structure": "s"}
 _MOST_BINS = 30
 
 
-def plot_gain(comparison: Comparison, ax: Axes) -> Axes:
+def plot_gain(comparison: Comparison, ax: Axes | None = None) -> Axes:
     r"""Plot the gain by the structure and its confidence interval, against both controls.
 
     The gain is in what was compared: log loss, or accuracy. Right of 0 the structure is better.
@@ -39,7 +39,7 @@ def plot_gain(comparison: Comparison, ax: Axes) -> Axes:
     comparison
         The result of a comparison.
     ax
-        The axes.
+        The axes; those of a new figure if None.
 
     Examples
     --------
@@ -52,6 +52,7 @@ def plot_gain(comparison: Comparison, ax: Axes) -> Axes:
     >>> ax.texts[0].get_text()
     '+0.020\n(+0.000 to +0.040)'
     """
+    ax = axes_or_new(ax, (6.0, 2.2))
     for place, (_, difference) in enumerate(_against(comparison)):
         gain, low, high = -difference.mean, -difference.high, -difference.low
         colour = GREEN if low > 0 else VERMILLION if high < 0 else GREY
@@ -74,7 +75,7 @@ def plot_gain(comparison: Comparison, ax: Axes) -> Axes:
     return ax
 
 
-def plot_differences(comparison: Comparison | StructureTest, ax: Axes) -> Axes:
+def plot_differences(comparison: Comparison | StructureTest, ax: Axes | None = None) -> Axes:
     r"""Plot the difference of every split, their mean and its interval, against both controls.
 
     Differences are of what was compared: class log loss, or class error if the comparison is about
@@ -85,7 +86,7 @@ def plot_differences(comparison: Comparison | StructureTest, ax: Axes) -> Axes:
     comparison
         The result of a comparison or of a test.
     ax
-        The axes.
+        The axes; those of a new figure if None.
 
     Examples
     --------
@@ -99,6 +100,7 @@ def plot_differences(comparison: Comparison | StructureTest, ax: Axes) -> Axes:
     '-0.0200\n[-0.0400, +0.0000]'
     """
     pairs = _against(comparison)
+    ax = axes_or_new(ax, (7.0, 3.0))
     ax.axvline(0.0, color=ink(), linewidth=1)
     for place, (arm, difference) in enumerate(pairs):
         colour = OF_ARM[arm]
@@ -118,7 +120,7 @@ def plot_differences(comparison: Comparison | StructureTest, ax: Axes) -> Axes:
     return ax
 
 
-def plot_learning_curve(curve: LearningCurve, ax: Axes) -> Axes:
+def plot_learning_curve(curve: LearningCurve, ax: Axes | None = None) -> Axes:
     """Plot class log loss with and without the structure, mean and standard error over folds.
 
     Parameters
@@ -126,7 +128,7 @@ def plot_learning_curve(curve: LearningCurve, ax: Axes) -> Axes:
     curve
         The losses at each number of training rows.
     ax
-        The axes; the number of rows is on a logarithmic scale.
+        The axes, those of a new figure if None; the number of rows is on a logarithmic scale.
 
     Examples
     --------
@@ -137,6 +139,7 @@ def plot_learning_curve(curve: LearningCurve, ax: Axes) -> Axes:
     >>> [bars.lines[0].get_ydata().tolist() for bars in ax.containers]
     [[2.0, 1.5], [1.75, 1.25]]
     """
+    ax = axes_or_new(ax)
     sizes = np.array(curve.sizes, dtype=np.float64)
     arms: tuple[tuple[ArmName, FloatArray], ...] = (
         ("none", curve.none),
@@ -158,7 +161,7 @@ def plot_learning_curve(curve: LearningCurve, ax: Axes) -> Axes:
     return ax
 
 
-def plot_null_distribution(found: StructureTest, ax: Axes) -> Axes:
+def plot_null_distribution(found: StructureTest, ax: Axes | None = None) -> Axes:
     """Plot the log losses of the scrambled copies, beside those with the structure and with none.
 
     Parameters
@@ -166,7 +169,7 @@ def plot_null_distribution(found: StructureTest, ax: Axes) -> Axes:
     found
         The result of a test.
     ax
-        The axes; further to the left is better.
+        The axes, those of a new figure if None; further to the left is better.
 
     Examples
     --------
@@ -179,6 +182,7 @@ def plot_null_distribution(found: StructureTest, ax: Axes) -> Axes:
     >>> float(sum(bar.get_height() for bar in ax.patches))
     3.0
     """
+    ax = axes_or_new(ax)
     n_bins = min(_MOST_BINS, max(5, int(2 * np.sqrt(len(found.null)))))
     colour = OF_ARM["scrambled"]
     name = f"{_name_of('scrambled')} ({len(found.null):,})"

@@ -29,6 +29,15 @@ SHADES = LinearSegmentedColormap.from_list(
 ).with_extremes(bad=to_rgba(GREY, 0.25))
 
 
+def axes_or_new(ax: Axes | None, size: tuple[float, float] = (6.4, 4.8)) -> Axes:
+    """Return the axes given, or those of a new figure, which a notebook then shows."""
+    if ax is not None:
+        return ax
+    from matplotlib import pyplot  # noqa: PLC0415  it looks for a screen
+
+    return pyplot.figure(figsize=size, layout="constrained").add_subplot()
+
+
 def ink() -> str:
     """Return the colour of text in matplotlib's settings, so that a style can change it."""
     return str(mpl.rcParams["text.color"])

@@ -188,8 +188,8 @@ def _steps(comparison: Comparison, kept: KeptModel | None, command: str | None) 
         return steps
     if command.split()[:2] == ["structent", "compare"]:
         return [Step(save, f"{command} --save {_MODEL_FILE}"), *steps]
-    own = f"structent compare your.csv --target COLUMN --structure SPEC --save {_MODEL_FILE}"
-    return [Step("Try it on your own table", own), *steps]
+    own = f"structent compare table.csv --target label --structure ordinal --save {_MODEL_FILE}"
+    return [Step("Ask the same of a table of your own", own), *steps]
 
 
 def _usage(kept: KeptModel, model: str, data: str) -> dict[str, str]:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from structent._checks import checked_fraction, checked_weights
+from structent._notebook import drawing_html
 from structent._typing import FloatArray, IndexArray, IntArray, Label
 from structent.errors import StructureError
 from structent.structure import files
@@ -441,6 +442,9 @@ class RandomPartition:
             f"<RandomPartition of {self.n_classes} classes, {self.n_partitions} partitions, "
             f"singleton_weight {self.singleton_weight:g}>"
         )
+
+    def _repr_html_(self) -> str:
+        return drawing_html(self)
 
 
 def trivial(classes: Iterable[Any]) -> RandomPartition:

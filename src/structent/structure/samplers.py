@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse.csgraph import shortest_path
 
 from structent._checks import checked_fraction, checked_integer
+from structent._notebook import drawing_html
 from structent._typing import FloatArray, Label
 from structent.errors import StructureError
 from structent.structure import files
@@ -226,6 +227,9 @@ class SpanningTreePartitions:
     def seeds(self) -> frozenset[int]:
         """The seed, as a set: a sampler made of several has several."""
         return frozenset([self.seed])
+
+    def _repr_html_(self) -> str:
+        return drawing_html(self)
 
     def sample(self, iteration: int) -> RandomPartition:
         """Return the random partition of this iteration."""

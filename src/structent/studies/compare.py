@@ -346,7 +346,8 @@ class _Study:
             none, scrambled, copies, metric=self.metric,
             without=float(abs(losses["none"].mean())), n_plain=chosen.count(NONE),
         )  # fmt: skip
-        tested, proba = self._tested(len(structure.classes))
+        split_of, proba = self._tested(len(structure.classes))
+        tested = split_of >= 0
         known = tested & self.rows.has_class
         return Comparison(
             task, self.plan, self.model.name, structure, done[0].none.levels, scores,
@@ -358,7 +359,7 @@ class _Study:
             _known_classes(self.rows.take(np.flatnonzero(tested)), structure),
             {arm: of_arm[known] for arm, of_arm in proba.items()},
             self._reduced(), self._references(), self.raced, seconds, self.seed, self, curve,
-            self.metric,
+            self.metric, split_of[known],
         )  # fmt: skip
 
     def trained(self, comparison: Comparison, n_jobs: int | None) -> Any:
@@ -379,14 +380,14 @@ class _Study:
             model.calibrate_blocks(None, labels, proba=proba)
         return model
 
-    def _tested(self, n_classes: int) -> tuple[Any, dict[ArmName, FloatArray]]:
-        """Return which rows were tested, and their probabilities by the first split with them."""
-        tested = np.zeros(len(self.rows), dtype=np.bool_)
+    def _tested(self, n_classes: int) -> tuple[IndexArray, dict[ArmName, FloatArray]]:
+        """Return the first split that tested each row, -1 if none, and its probabilities."""
+        split_of = np.full(len(self.rows), -1)
         none, structure = np.zeros((2, len(self.rows), n_classes))
-        for split in reversed(self.done):
-            tested[split.test] = True
+        for number, split in reversed(list(enumerate(self.done))):
+            split_of[split.test] = number
             none[split.test], structure[split.test] = split.none.proba, split.structure.proba
-        return tested, {"none": none, "structure": structure}
+        return split_of, {"none": none, "structure": structure}
 
     def _references(self) -> References:
         fitted = [split for split in self.done if split.references]

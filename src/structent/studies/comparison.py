@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
+from structent._notebook import paragraph, table
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
 from structent.structure import RandomPartition
@@ -72,6 +73,8 @@ class Comparison:
         Log loss at growing numbers of rows, where it was asked for.
     metric
         What the differences and the verdict are about: "log loss" or "accuracy".
+    split_of
+        The split whose models gave ``proba``: the first that tested the row, (rows,).
     """
 
     task: Task
@@ -94,6 +97,24 @@ class Comparison:
     keeper: Keeper | None = None
     learning_curve: LearningCurve | None = None
     metric: str = "log loss"
+    split_of: IndexArray | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"<Comparison of {self.task.n_rows:,} rows, {self.n_splits} splits. "
+            f"{self.verdict.sentence}>"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [level if arm == "none" else "", ARMS[arm]]
+            + [f"{self.mean(arm, level, metric):.4f}" for metric in METRICS]
+            for level in self.levels
+            for arm in ARMS
+        ]
+        more = "For the whole report: to_html(path). For the recommended model: best_model()."
+        shown = table(["level", "model", *METRICS], rows)
+        return paragraph(self.verdict.sentence, bold=True) + shown + paragraph(more)
 
     @property
     def scored_structure(self) -> RandomPartition:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.stats import t
@@ -82,9 +83,10 @@ class Difference:
             return float(np.heaviside(self.mean, 0.5))
         return float(t.cdf(self.mean / error, freedom))
 
-    def to_dict(self) -> dict[str, float]:
-        """Return the mean and the bounds of its interval."""
-        return {"mean": self.mean, "low": self.low, "high": self.high}
+    def to_dict(self) -> dict[str, Any]:
+        """Return the mean, the bounds of its interval, and the difference in each split."""
+        bounds = {"mean": self.mean, "low": self.low, "high": self.high}
+        return {**bounds, "per_split": self.per_split.tolist()}
 
 
 def paired_difference(per_split: FloatArray, n_folds: int) -> Difference:

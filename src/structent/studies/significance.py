@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from structent._notebook import paragraph
 from structent._typing import FloatArray
 from structent.structure import Partition
 from structent.studies.differences import Difference
@@ -109,6 +110,13 @@ class StructureTest:
     def least_p_value(self) -> float:
         """The least p-value that the copies could have given."""
         return 1 / (1 + self.p.n_drawn)
+
+    def __repr__(self) -> str:
+        return f"<StructureTest with {len(self.null_losses):,} copies. {self.sentence}>"
+
+    def _repr_html_(self) -> str:
+        more = f"{self.sentence_against_none} For the whole report: to_html(path)."
+        return paragraph(self.sentence, bold=True) + paragraph(more)
 
     @property
     def finding(self) -> TestFinding:

@@ -143,7 +143,7 @@ class StructuredCrossEntropy(nn.Module):
         """Return what ``print`` shows of the module."""
         return f"{self.sampler or self.structure!r}, reduction={self.reduction!r}"
 
-    def _apply(self, fn: Any, recurse: bool = True) -> Any:  # noqa: FBT001, FBT002  torch's own
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
         """Move the module, but not the number of the step: draws are made on the CPU.
 
         On another device every draw would wait for it.
