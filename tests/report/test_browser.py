@@ -291,6 +291,17 @@ def test_numbers_are_shown_on_hover(page):
     assert page.execute_script(under).startswith("100 rows, no structure: ")
 
 
+def test_a_tap_writes_the_numbers_below_the_figure(months):
+    for place in (0, 2):
+        months.execute_script(
+            "document.querySelectorAll('#learning-curve .tips rect')[arguments[0]]"
+            ".dispatchEvent(new MouseEvent('click', { bubbles: true }))",
+            place,
+        )
+    (told,) = found(months, "#learning-curve figcaption output")
+    assert told.text.startswith("400 rows, no structure: ")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_line_of_a_figure_strikes_a_text_through(months, scheme):
     show(months, width=1200, scheme=scheme)

@@ -72,6 +72,15 @@ async function copy(button) {
   setTimeout(() => { button.textContent = "Copy"; }, 2500);
 }
 
+// A finger cannot point: a tap writes the numbers below the figure
+document.addEventListener("click", (event) => {
+  const tip = event.target.closest(".tips rect");
+  if (!tip) return;
+  const caption = tip.closest("figure").querySelector("figcaption");
+  const told = caption.querySelector("output") ?? caption.appendChild(document.createElement("output"));
+  told.textContent = tip.textContent;
+});
+
 // Sections: opened by their link and for print, and marked in the contents while they are read
 function unfold(id) {
   const details = document.getElementById(id)?.querySelector("details");
