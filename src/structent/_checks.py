@@ -24,7 +24,7 @@ def as_array(values: ArrayLike, name: str) -> NDArray[Any]:
 
 
 def checked_weights(weights: ArrayLike, n_partitions: int) -> FloatArray:
-    """Return the weights as a read-only array: one a partition, none negative, with sum 1."""
+    """Return the weights as a read-only array: one per partition, none negative, sum 1."""
     try:
         checked = np.array(weights, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):

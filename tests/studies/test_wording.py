@@ -30,6 +30,11 @@ def test_what_was_chosen_is_told_for_the_copies_too():
     )
 
 
+def test_where_none_was_chosen_most_often_it_is_said_once():
+    told = chosen_sentence(with_choice((BOTH,) * 3 + (NONE,) * 7, (NONE,) * 10))
+    assert told.startswith("Validation rows chose no structure most often, in 7 of 10 splits. For")
+
+
 def test_where_none_was_chosen_every_time_the_models_are_identical():
     told = chosen_sentence(with_choice((NONE,) * 10, (NONE,) * 10))
     assert "identical to the one without structure" in told
@@ -45,7 +50,7 @@ def test_what_was_kept_is_told():
     )
     left_out = replace(chosen, verdict=replace(chosen.verdict, finding="undecided"))
     assert kept_sentence(left_out, object()) == (
-        "Trained without structure in training, on all 600 rows (linear model)."
+        "Trained without the structure, on all 600 rows (linear model)."
     )
 
 

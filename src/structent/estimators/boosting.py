@@ -164,7 +164,7 @@ class StructuredBoostingClassifier(
         What was used, also where "auto" was given; a ``leaf_smoothing_`` of 0 is none.
     validation_log_loss_
         The log loss of the validation rows after every round, before any refit; None without
-        validation rows. With ``n_bags``, this and the four above are those of the first model.
+        validation rows. With ``n_bags``, this and the four above describe the first model.
     block_scores_
         The sorted scores of the rows of ``calibrate_blocks``; None without.
     feature_importances_

@@ -107,7 +107,7 @@ class LinearProblem:
         labels: Labels,
         sample_weight: ArrayLike | None,
     ) -> LinearProblem:
-        """Return the problem of an estimator whose loss is that of a structure."""
+        """Return the problem of an estimator with the loss of a structure."""
         classes = (Classes.of_mixed if model.allow_blocks else Classes.of)(structure, labels)
         codes = classes.encode(labels)
         layout = Layout.of(fixed_for_loss(classes.structure))

@@ -156,5 +156,5 @@ def _own_root(factor: SimilarityFactor) -> float:
 
 
 def _is_drawn(factor: SimilarityFactor) -> bool:
-    """Whether the factor is that of a sampler, which has no partitions to follow."""
+    """Whether the factor comes from a sampler, which has no partitions to follow."""
     return len(factor.weights) == 0

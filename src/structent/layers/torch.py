@@ -149,7 +149,7 @@ class StructuredLinear(nn.Module):
         return linear
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew, each as ``torch.nn.Linear`` draws its weights.
+        """Draw all parameters again, each as ``torch.nn.Linear`` draws its weights.
 
         The weights w_t sum to 1, so that the sum has the variance of one of its parts.
         """

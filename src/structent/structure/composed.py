@@ -413,7 +413,7 @@ class ScrambledPartitions:
     def similarity(self, *, n_draws: int = N_DRAWS) -> FloatArray:
         """Return the expected similarity of the classes, (classes, classes).
 
-        It is that of the sampler for the classes whose blocks they take.
+        It equals that of the sampler for the classes whose blocks they take.
         """
         places = np.ix_(self._places, self._places)
         return _joined_similarity(

@@ -158,7 +158,7 @@ class Contest:
         cls, model: StudyModel, asked: Asked, rest: Rows, classes: tuple[Any, ...], plan: Plan,
         rng: np.random.RandomState, check_time: Callable[[], None] = lambda: None,
     ) -> Contest:  # fmt: skip
-        """Return the contest of a split; ``classes`` are those of all rows, for what is learned."""
+        """Return the contest of a split; a learned structure covers all ``classes``."""
         part_of = rest.folds(plan.n_parts, rng)
         validating = range(plan.n_parts) if plan.chooses_on_all else range(1)
         parts = [(rest.outside(part_of, part), rest.inside(part_of, part)) for part in validating]

@@ -47,8 +47,9 @@ def chosen_sentence(comparison: Comparison) -> str:
     else:
         text = (
             f"Validation rows chose {shown_candidate(most, comparison.model)} most often, in "
-            f"{count} of {n_splits} splits, and no structure in {n_plain}."
+            f"{count} of {n_splits} splits"
         )
+        text += "." if most == NONE else f", and no structure in {n_plain}."
     return f"{text} For scrambled copies they chose no structure in {n_plain_copies} of {n_copies}."
 
 
@@ -56,7 +57,7 @@ def kept_sentence(comparison: Comparison, model: object) -> str:
     """Return what a saved model is: its structure, its mechanism, its rows, its rounds."""
     candidate = comparison.recommended
     if candidate == NONE:
-        how = "without structure in training"
+        how = "without the structure"
     else:
         how = f"with the structure in its {shown_candidate(candidate, comparison.model)}"
     rounds = getattr(model, "best_iteration_", None)

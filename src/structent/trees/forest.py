@@ -177,7 +177,7 @@ class GrowingForest:
     def add(self, nodes: Nodes, columns: IndexArray, gain_exponent: int = 0) -> NDArray[np.float32]:
         """Add a tree that was grown on some columns; return where to write its leaves' values.
 
-        Its gains are multiplied by two to the power of ``gain_exponent``. The values are those of
+        Its gains are multiplied by two to the power of ``gain_exponent``. It returns the values of
         its leaves in the order of the nodes, (leaves, classes).
         """
         n_nodes, node, leaf = len(nodes.left), self._first_node[-1], self._first_leaf[-1]

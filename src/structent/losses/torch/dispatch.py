@@ -74,7 +74,7 @@ def portable_losses_of_labels(
 ) -> tuple[Tensor, Tensor | None, Tensor]:
     """Return the losses, the gradient and the sum of the weights, by torch's own operations.
 
-    The arguments are those of :func:`losses_of_labels`, the losses have the shape of ``target``.
+    It takes the arguments of :func:`losses_of_labels`; the losses have the shape of ``target``.
     """
     n_classes, device = logits.shape[1], logits.device
     flat = logits.detach().movedim(1, -1).reshape(-1, n_classes)

@@ -203,7 +203,7 @@ def _constant_arrays(
 
 
 def _of_labels(logits: Tensor, options: tuple[Any, ...]) -> Tensor:
-    """Return the reduced loss of class indices or codes; the options are those of _OfLabels."""
+    """Return the reduced loss of class indices or codes; for the options see _OfLabels."""
     if _needs_gradient(logits):
         loss: Tensor = _OfLabels.apply(logits, options)  # type: ignore[no-untyped-call]  # torch's own
         return loss
