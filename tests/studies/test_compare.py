@@ -20,6 +20,7 @@ from structent import (
 )
 from structent.metrics import block_log_loss
 from structent.studies import LearnedStructure, compare, setup
+from structent.studies import plan as plans
 from structent.studies.comparison import METRICS
 from structent.studies.plan import NONE, Candidate
 from tests.estimators.problems import planted_problem
@@ -409,3 +410,14 @@ def test_every_fold_needs_a_row_of_known_class():
 def test_a_block_is_refused_with_a_hint_unless_it_is_allowed():
     with pytest.raises(StructentError, match=r"the name of a block; .* allow_blocks=True"):
         compare(X, MIXED, GROUPS, n_folds=3)
+
+
+def test_settings_that_a_large_table_does_not_try_are_told(monkeypatch):
+    largest = plans.TIERS["boosting"][-1]._replace(n_folds=3)
+    monkeypatch.setitem(plans.TIERS, "linear", (largest,))
+    structure, features, labels = planted_problem(240)
+    found = compare(features, labels, structure, model="linear", random_state=0, n_jobs=1)
+    assert found.reduced == (
+        "1 setting of the structure tried in place of 6, because the table is large",
+    )
+    assert found.n_splits == 3

@@ -18,7 +18,14 @@ def test_every_task_has_six_splits_or_more(size, model):
     assert plan.n_splits >= 6
     assert plan.n_copies >= 1
     assert NONE not in plan.candidates
-    assert {candidate.mechanism for candidate in plan.candidates} == {"loss", "parameters", "both"}
+    tried = {candidate.mechanism for candidate in plan.candidates}
+    assert tried == ({"both"} if len(plan.candidates) == 1 else {"loss", "parameters", "both"})
+    assert plan.n_left_out == 6 - len(plan.candidates)
+
+
+def test_only_the_largest_tables_try_one_setting():
+    assert len(plan_for(Size(50_000, 20, 50), "boosting").candidates) == 3
+    assert len(plan_for(Size(100_000, 20, 50), "boosting").candidates) == 1
 
 
 @given(SIZES, SIZES, st.sampled_from(MODELS))

@@ -403,10 +403,20 @@ class _Study:
         )
 
     def _reduced(self) -> tuple[str, ...]:
-        n_missing = self.plan.n_splits - len(self.done)
-        if not n_missing:
-            return ()
-        return (f"{n_missing} of {self.plan.n_splits} splits are missing, because the time was up",)
+        plan, n_missing = self.plan, self.plan.n_splits - len(self.done)
+        lines = []
+        if n_missing:
+            lines.append(
+                f"{n_missing} of {plan.n_splits} splits are missing, because the time was up"
+            )
+        if plan.n_left_out:
+            n_tried = len(plan.candidates)
+            settings = "1 setting" if n_tried == 1 else f"{n_tried} settings"
+            lines.append(
+                f"{settings} of the structure tried in place of {n_tried + plan.n_left_out}, "
+                "because the table is large"
+            )
+        return tuple(lines)
 
 
 def _arm(splits: list[list[Scored]]) -> ArmScores:
