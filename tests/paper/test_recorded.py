@@ -35,6 +35,7 @@ def cifar100(experiment, preset, *options):
         pytest.param("longer_training", ["longer_training"], marks=ON_NETWORKS),
         ("significance", ["significance"]),
         ("structureboost", ["structureboost"]),
+        ("tables", ["tables"]),
     ],
 )
 def test_recorded_runs_give_the_recorded_page(paper_command, tmp_path, name, asked):
