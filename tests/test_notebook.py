@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from structent import SpanningTreePartitions, circular, hierarchy, ordinal, trivial
-from structent.decisions import hedge
+from structent.decisions import answer_report, hedge
 from structent.metrics import level_report
 from structent.structure import catalog
 from tests.studies.made import made_comparison
@@ -65,6 +65,15 @@ def test_answers_show_the_first_rows():
     assert (
         repr(answers) == f"<HedgedPredictions of 30 rows, {answers.average_size:.2f} classes each>"
     )
+
+
+def test_a_report_on_answers_is_a_table():
+    answers = hedge(PROBA, GARDEN, 0.7, classes=WILD)
+    report = answer_report(WILD, answers)
+    root = ET.fromstring(f"<div>{report._repr_html_()}</div>")  # noqa: S314
+    rows = [[cell.text for cell in row] for row in root.iter("tr")]
+    assert [row[0] for row in rows[1:]] == [row.level for row in report.rows]
+    assert repr(report) == f"<AnswerReport of 3 answers, coverage {report.coverage:.4f}>"
 
 
 def test_a_comparison_begins_with_its_verdict():

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from structent._notebook import paragraph, table
 from structent._typing import FloatArray
 from structent.decisions.hedging import ALL_CLASSES, BoolArray, HedgedPredictions
 from structent.errors import StructureError
@@ -57,6 +58,18 @@ class AnswerReport:
     coverage: float
     average_size: float
     average_depth: float
+
+    def __repr__(self) -> str:
+        return f"<AnswerReport of {self.n:,} answers, coverage {self.coverage:.4f}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [row.level, f"{row.n:,}", f"{row.coverage:.4f}", f"{row.average_size:.2f}"]
+            for row in self.rows
+        ]
+        size = f"{self.average_size:.2f} classes each"
+        whole = f"{self.n:,} answers. Coverage {self.coverage:.4f}, {size}."
+        return table(["level", "answers", "coverage", "classes"], rows) + paragraph(whole)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain dictionaries, lists, strings and numbers."""
