@@ -32,8 +32,13 @@ class _Table(NamedTuple):
     """A table: how it is written into a folder, and what is asked about it."""
 
     write: Callable[[Path, Path], pl.DataFrame]
-    arguments: tuple[str, ...]
+    about: tuple[str, ...]
     group: str | None = None
+
+    def arguments(self, n_threads: int) -> list[str]:
+        """Return what the command is given beside the table."""
+        group = [] if self.group is None else ["--group", self.group]
+        return [*self.about, *group, "--jobs", str(n_threads)]
 
 
 def _income(data: Path, folder: Path) -> pl.DataFrame:  # noqa: ARG001  it comes with a package
@@ -67,11 +72,7 @@ def _months(data: Path, folder: Path) -> pl.DataFrame:  # noqa: ARG001
 
 _TABLES = {
     "months": _Table(_months, ("--target", "month", "--structure", "circular:width=3")),
-    "hours": _Table(
-        _hours,
-        ("--target", "hour", "--structure", "circular:width=6", "--group", "date"),
-        group="date",
-    ),
+    "hours": _Table(_hours, ("--target", "hour", "--structure", "circular:width=6"), group="date"),
     "income": _Table(_income, ("--target", "income", "--structure", "ordinal")),
     "pens": _Table(_pens, ("--target", "digit", "--structure", "learn")),
     "diamonds": _Table(
@@ -136,8 +137,8 @@ class Tables:
 
 def _compared(frame: pl.DataFrame, asked: _Table, folder: Path, n_threads: int) -> Result:
     frame.write_csv(folder / "table.csv")
-    arguments = [*asked.arguments, "--jobs", str(n_threads), "--predictions", "tested.csv"]
-    found = _structent(folder, "compare", "table.csv", *arguments)
+    arguments = asked.arguments(n_threads)
+    found = _structent(folder, "compare", "table.csv", *arguments, "--predictions", "tested.csv")
     (folder / "found.json").write_text(json.dumps(found))
     off = log_losses.largest_difference(str(folder / "tested.csv"), str(folder / "found.json"))
     kept = ("rows", "model", "splits", "reduced", "seconds", "for_comparison")
@@ -157,8 +158,8 @@ def _answered(frame: pl.DataFrame, asked: _Table, folder: Path, n_threads: int) 
     is_away = np.isin(units, drawn[: len(drawn) // 3])
     frame.filter(~is_away).write_csv(folder / "seen.csv")
     frame.filter(is_away).write_csv(folder / "away.csv")
-    arguments = [*asked.arguments, "--jobs", str(n_threads), "--save", "kept.structent"]
-    found = _structent(folder, "compare", "seen.csv", *arguments)
+    arguments = asked.arguments(n_threads)
+    found = _structent(folder, "compare", "seen.csv", *arguments, "--save", "kept.structent")
     answers = _structent(
         folder, "evaluate", "kept.structent", "away.csv", "--confidence", str(_CONFIDENCE)
     )

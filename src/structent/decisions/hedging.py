@@ -22,8 +22,8 @@ ALL_CLASSES = "all classes"
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 
-# Which rows go on to a larger set, given their numbers, their sets and the sets' probabilities.
 _SHOWN = 10  # rows in a notebook
+# Which rows go on to a larger set, given their numbers, their sets and the sets' probabilities.
 GoesOn: TypeAlias = Callable[[IndexArray, IndexArray, FloatArray], BoolArray]
 
 

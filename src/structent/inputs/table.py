@@ -210,10 +210,17 @@ def numbers_from_text(column: pl.Series) -> pl.Series | None:
     if not is_missing.any():
         return None
     text = polars.select(polars.when(is_missing).then(None).otherwise(column)).to_series()
+    numbers = _as_numbers(text.str.strip_chars())
+    return None if numbers is None else numbers.alias(column.name)
+
+
+def _as_numbers(text: pl.Series) -> pl.Series | None:
+    """Return text as whole numbers, else as decimals; None if not all of it is, or all missing."""
+    polars = load_polars()
     for kind in (polars.Int64, polars.Float64):
-        numbers: pl.Series = text.str.strip_chars().cast(kind, strict=False)
+        numbers: pl.Series = text.cast(kind, strict=False)
         if numbers.null_count() == text.null_count() < len(text):
-            return numbers.alias(column.name)
+            return numbers
     return None
 
 
@@ -288,9 +295,8 @@ def _without_spaces_after_separators(frame: pl.DataFrame) -> pl.DataFrame:
     for column in frame.select(polars.selectors.string()):
         if column.null_count() < len(column) and column.str.starts_with(" ").all():
             text = column.str.strip_chars(" ")
-            kinds = (text.cast(kind, strict=False) for kind in (polars.Int64, polars.Float64))
-            as_numbers = (each for each in kinds if each.null_count() == text.null_count())
-            made.append(next(as_numbers, text))
+            numbers = _as_numbers(text)
+            made.append(text if numbers is None else numbers)
     return frame.with_columns(made)
 
 

@@ -26,7 +26,7 @@ PLANTS = pl.DataFrame(
 )
 ASKED = (
     "--target", "kind", "--structure", "ordinal:order=S|M|L|X", "--model", "linear",
-    "--group", "plot", "--folds", "3", "--repeats", "1",
+    "--folds", "3", "--repeats", "1",
 )  # fmt: skip
 
 
