@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
@@ -157,22 +159,32 @@ def losses_of_codes(logits: Tensor, codes: Tensor, coarse: CoarseLayouts) -> Ten
 
 
 def tensor_layout_of(layout: Layout, device: torch.device) -> formulas.TensorLayout:
-    """Return a layout on a device: copied there once, and kept as long as the layout itself."""
-    copies = _tensor_layouts.setdefault(layout, {})
-    if device not in copies:
-        copies[device] = formulas.TensorLayout.of(layout, device)
-    return copies[device]
+    """Return a layout on a device."""
+    copy: formulas.TensorLayout = _kept_copy(
+        layout, device, lambda: formulas.TensorLayout.of(layout, device)
+    )
+    return copy
 
 
 def members_on(coarse: CoarseLayouts, device: torch.device) -> Tensor:
-    """Return which classes each set holds, (sets, classes), on a device; kept as layouts are."""
-    copies = _members.setdefault(coarse, {})
-    if device not in copies:
+    """Return which classes each set holds, (sets, classes), on a device."""
+
+    def made() -> Tensor:
         members = members_of_sets(coarse.sets, coarse.layout.n_classes)
-        copies[device] = torch.from_numpy(members).to(device, non_blocking=True)
+        return torch.from_numpy(members).to(device, non_blocking=True)
+
+    copy: Tensor = _kept_copy(coarse, device, made)
+    return copy
+
+
+def _kept_copy(
+    original: Layout | CoarseLayouts, device: torch.device, made: Callable[[], Any]
+) -> Any:
+    """Return the copy on a device: made once, and kept as long as the original."""
+    copies = _copies.setdefault(original, {})
+    if device not in copies:
+        copies[device] = made()
     return copies[device]
 
 
-_tensor_layouts: WeakKeyDictionary[Layout, dict[torch.device, formulas.TensorLayout]]
-_tensor_layouts = WeakKeyDictionary()
-_members: WeakKeyDictionary[CoarseLayouts, dict[torch.device, Tensor]] = WeakKeyDictionary()
+_copies: WeakKeyDictionary[Layout | CoarseLayouts, dict[torch.device, Any]] = WeakKeyDictionary()
