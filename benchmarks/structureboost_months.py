@@ -15,6 +15,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"  # read when NumPy is first imported
 
 import argparse  # noqa: E402
+import hashlib  # noqa: E402
 import json  # noqa: E402
 import platform  # noqa: E402
 import time  # noqa: E402
@@ -92,10 +93,12 @@ def main() -> None:
     """Do what is missing, and print a line for every run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=PROJECT.parent / "shared" / "data")
-    table = pl.read_parquet(parser.parse_args().data / TABLE)
+    file = parser.parse_args().data / TABLE
+    table = pl.read_parquet(file)
     features = pd.DataFrame(table.select(FEATURES).to_numpy(), columns=FEATURES)
     rows = Rows(features, table["month"].to_numpy() - 1)
-    done = _settings_that_are_kept()
+    data = {TABLE.name: hashlib.sha256(file.read_bytes()).hexdigest()[:16]}
+    done = _settings_that_are_kept(data)
     for trial, method in product(range(N_TRIALS), METHODS):
         settings = _settings(method, trial)
         if settings in done:
@@ -103,18 +106,22 @@ def main() -> None:
         start = time.perf_counter()
         result = _trial(rows, method, trial)
         seconds = round(time.perf_counter() - start, 2)
-        _keep(settings, result, seconds)
+        _keep(settings, result, seconds, data)
         print(
             method.name, method.singleton_weight, trial, result["test"], f"{seconds} s", flush=True
         )
 
 
-def _settings_that_are_kept() -> list[dict[str, Any]]:
+def _settings_that_are_kept(data: dict[str, str]) -> list[dict[str, Any]]:
     if not KEPT.exists():
         return []
     whole, newline, _ = KEPT.read_text().rpartition("\n")
     KEPT.write_text(whole + newline)  # a line that was broken off with its process is no run
-    return [json.loads(line)["settings"] for line in whole.splitlines()]
+    lines = [json.loads(line) for line in whole.splitlines()]
+    other = [line["data"] for line in lines if line["data"] != data]
+    if other:
+        raise SystemExit(f"the runs in {KEPT} were made from {other[0]}, got {data}")
+    return [line["settings"] for line in lines]
 
 
 def _settings(method: Method, trial: int) -> dict[str, Any]:
@@ -192,10 +199,13 @@ def _blocks_of_neighbours(first: int) -> list[list[int]]:
     return [[(start + i) % N_MONTHS for i in range(WIDTH)] for start in starts]
 
 
-def _keep(settings: dict[str, Any], result: dict[str, Any], seconds: float) -> None:
+def _keep(
+    settings: dict[str, Any], result: dict[str, Any], seconds: float, data: dict[str, str]
+) -> None:
     line = {
         "settings": settings, "result": result, "seconds": seconds,
         "date": datetime.now(UTC).date().isoformat(), "machine": _machine(),
+        "data": data,
     }  # fmt: skip
     with KEPT.open("a") as file:
         file.write(json.dumps(line) + "\n")

@@ -1,4 +1,4 @@
-"""Draw the picture of the README: ``python docs/picture.py`` writes docs/images/structures.svg."""
+"""Draw the structures of docs/index.md: ``python docs/picture.py`` writes images/structures.svg."""
 
 from pathlib import Path
 

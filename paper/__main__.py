@@ -28,7 +28,7 @@ _WEATHER = ("months", "counties")
 _PAPER = (*_WEATHER, "cifar100")
 _CIFAR100 = ("1A", "1B", "1C", "1D")
 _BEYOND = (
-    "answers", "coarse_labels", "drawing", "joint_targets", "layers", "learned",
+    "answers", "choices", "coarse_labels", "drawing", "joint_targets", "layers", "learned",
     "longer_training", "prior", "significance", "structureboost", "tables",
 )  # fmt: skip
 # Options that some questions alone have.
@@ -36,7 +36,8 @@ _FOR = {
     "experiment": ("cifar100",),
     "preset": _PAPER,
     "sizes": _PAPER,
-    "problem": ("coarse_labels", "prior"),
+    "trials": ("cifar100",),
+    "problem": ("coarse_labels", "layers", "prior"),
     "backbone": ("cifar100",),
     "cache": ("cifar100",),
 }
@@ -73,10 +74,15 @@ _Sizes: TypeAlias = Annotated[
     str | None,
     typer.Option(help="Of the paper: training set sizes, separated by commas; else all."),
 ]
+_Trials: TypeAlias = Annotated[
+    int | None,
+    typer.Option(help="Of 1A and 1B: how many trials of each size; else as many as the preset."),
+]
 _Problem: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        help="Of coarse_labels: months or cifar100; of prior: linear or trees; else both."
+        help="Of coarse_labels: months or cifar100; of prior: linear or trees; else both. Of "
+        "layers: 1A, 1D (both if not given), 1A-5000 or 1C, which take longer."
     ),
 ]
 _Backbone: TypeAlias = Annotated[
@@ -101,6 +107,7 @@ def answer(  # noqa: PLR0913  a command has many options
     experiment: _Experiment = None,
     preset: _Preset = None,
     sizes: _Sizes = None,
+    trials: _Trials = None,
     problem: _Problem = None,
     backbone: _Backbone = None,
     cache: _Cache = None,
@@ -115,7 +122,7 @@ def answer(  # noqa: PLR0913  a command has many options
     Finished runs are kept in the folder of results: the same command goes on from there.
     """
     output = Output(as_json=as_json, quiet=quiet)
-    given = _Given(question, data, experiment, preset, sizes, problem, backbone, cache, out)
+    given = _Given(question, data, experiment, preset, sizes, trials, problem, backbone, cache, out)
     _check(given, jobs)
     _load_packages(question)
     for each in _experiments(given):
@@ -141,6 +148,7 @@ class _Given:
     experiment: str | None
     preset: str | None
     sizes: str | None
+    trials: int | None
     problem: str | None
     backbone: str | None
     cache: Path | None
@@ -155,6 +163,8 @@ class _Given:
             parts += ["--preset", self.preset or "quick"]
         if self.data is not None:
             parts += ["--data", str(self.data)]
+        if self.trials is not None:
+            parts += ["--trials", str(self.trials)]
         if self.experiment in ("1C", "1D"):
             parts += ["--backbone", self.backbone or "MobileNetV2"]
         return shlex.join(parts)
@@ -192,6 +202,11 @@ def _check(given: _Given, jobs: int) -> None:
     if given.experiment in ("1C", "1D") and given.sizes is not None:
         raise StructentError(
             f"--sizes is for 1A, months and counties, got it with {given.experiment}"
+        )
+    if given.trials is not None and (given.experiment not in ("1A", "1B") or given.trials < 1):
+        raise StructentError(
+            f"--trials must be 1 or more and is for 1A and 1B, got {given.trials} with "
+            f"{given.experiment}"
         )
     _check_data(given)
     most = available_threads()
@@ -267,7 +282,7 @@ def _of_the_paper(given: _Given) -> Experiment:
     if given.experiment in ("1A", "1B"):
         from paper.small_network import SmallNetwork  # noqa: PLC0415
 
-        return SmallNetwork(given.data, preset, given.experiment, sizes)
+        return SmallNetwork(given.data, preset, given.experiment, sizes, given.trials)
     backbone = given.backbone or "MobileNetV2"
     if given.experiment == "1C":
         from paper.fine_tuning import FineTuning  # noqa: PLC0415
@@ -302,8 +317,8 @@ def _do_what_is_missing(experiment: Experiment, kept: Kept, jobs: int, output: O
 
 
 def _n_left(given: _Given) -> int:
-    """Return how many runs a page waits for; those of the paper show what is finished."""
-    if given.question in _PAPER:
+    """Return how many runs a page waits for; some show what is finished."""
+    if given.question in (*_PAPER, "choices"):
         return 0
     every = [(each, each.runs()) for each in _experiments(given.whole())]
     return sum(len(runs) - len(given.kept(each).finished_of(runs)) for each, runs in every)

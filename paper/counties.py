@@ -14,9 +14,18 @@ from typing import ClassVar
 
 import numpy as np
 
+from paper.digests import Sources
 from paper.experiment import Result, Settings, chosen_sizes
 from paper.paper_numbers import COUNTY_COMBINATIONS, COUNTY_LOSSES
-from paper.weather import SCHEDULES, Draw, boosted_trial, county_graph, draw, settings_of_trials
+from paper.weather import (
+    SCHEDULES,
+    Draw,
+    boosted_trial,
+    county_graph,
+    county_sources,
+    draw,
+    settings_of_trials,
+)
 from structent.structure import PartitionSampler, RandomPartition, SpanningTreePartitions, trivial
 
 _SIZES = {"paper": tuple(COUNTY_LOSSES), "quick": tuple(COUNTY_LOSSES), "smoke": (200,)}
@@ -56,6 +65,10 @@ class Counties:
         return settings_of_trials(
             self.name, self.preset, arms, sizes=sizes, n_trials=_N_TRIALS[self.preset]
         )
+
+    def sources(self, settings: Settings) -> Sources:  # noqa: ARG002  the same for all
+        """Return the weather and the graph."""
+        return county_sources(self.data)
 
     def run(self, settings: Settings, n_threads: int) -> Result:
         """Return the log losses of one method in one trial."""

@@ -18,20 +18,27 @@ import traceback
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from paper.digests import (
+    Digests,
+    Sources,
+    check_one_data,
+    check_same_data,
+    digests_of,
+)
 from structent._files import JsonLines
 from structent._threads import available_threads
 from structent.errors import StructentError
 from structent.studies.progress import OnProgress
 
 # Everything that decides the result of a run except the data, as plain JSON values. Runs with equal
-# settings are the same run.
+# settings are the same run; digests of the data are kept beside them.
 Settings: TypeAlias = dict[str, Any]
 Result: TypeAlias = dict[str, Any]
 
@@ -67,6 +74,9 @@ class Experiment(Protocol):
     def runs(self) -> list[Settings]:
         """Return the settings of every run, in the order in which they are best done."""
 
+    def sources(self, settings: Settings) -> Sources:
+        """Return the files that a run reads, by the name of what they hold."""
+
     def run(self, settings: Settings, n_threads: int) -> Result:
         """Return the result of a run, as plain JSON values."""
 
@@ -81,13 +91,17 @@ class Prepared(Protocol):
 
 @dataclass(frozen=True)
 class Finished:
-    """A run that was done: its settings and result, how long it took, when and where."""
+    """A run that was done: its settings and result, how long it took, when, where, on what data.
+
+    ``data`` has the digests of what the run read; None if it was recorded before there were any.
+    """
 
     settings: Settings
     result: Result
     seconds: float
     date: str
     machine: str
+    data: Digests | None = None
 
 
 @dataclass(frozen=True)
@@ -104,11 +118,13 @@ class Kept:
 
     def finished(self) -> list[Finished]:
         """Return all finished runs, in the order in which they were finished."""
-        return JsonLines(self.path).read(
+        runs = JsonLines(self.path).read(
             lambda line: Finished(**line),
             what="be a finished run",
             then="and the run will be done again",
         )
+        check_one_data(run.data for run in runs)
+        return runs
 
     def finished_of(self, runs: Iterable[Settings]) -> list[Finished]:
         """Return those of the given runs that are finished, in the order of the runs."""
@@ -128,6 +144,8 @@ class Kept:
 def do_runs(experiment: Experiment, kept: Kept, *, n_jobs: int, on_progress: OnProgress) -> None:
     """Do every run that the results file does not have, and write it down when it is done.
 
+    All runs of a file are made from the same data: other data is refused before anything is run.
+
     Parameters
     ----------
     experiment
@@ -146,6 +164,10 @@ def do_runs(experiment: Experiment, kept: Kept, *, n_jobs: int, on_progress: OnP
     pending = [settings for settings in runs if key(settings) not in done]
     if not pending:
         return
+    data = {key(settings): digests_of(experiment.sources(settings)) for settings in pending}
+    recorded = [run.data for run in kept.finished()]
+    for digests in data.values():
+        check_same_data(recorded, digests, kept.path)
     n_threads = available_threads()
     if isinstance(experiment, Prepared):
         experiment.prepare(n_threads, on_progress)
@@ -158,7 +180,7 @@ def do_runs(experiment: Experiment, kept: Kept, *, n_jobs: int, on_progress: OnP
     # Closed at once if writing down is broken off: no process must outlive that.
     with closing(finished):
         for count, run in enumerate(finished, len(runs) - len(pending) + 1):
-            kept.add(run)
+            kept.add(replace(run, data=data[key(run.settings)]))
             on_progress(experiment.name, count, len(runs))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,10 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from paper.digests import Sources, digest, digest_of_file
 from paper.experiment import keep_freed_memory
-from paper.images import as_pixels, read_images
+from paper.images import as_pixels, image_sources, read_images
 from structent._optional import load_optional
 from structent._typing import IndexArray
+from structent.errors import StructentError
 
 _AT_A_TIME = 32
 # What the questions beyond the paper ask about: plain images under a network in the data's folder.
@@ -75,7 +76,7 @@ class KeptFeatures:
     def _digest(self) -> str:
         # Another network in a file of the same name has other features.
         file = Path(self.backbone)
-        return digest(file.read_bytes() if file.is_file() else self.backbone.encode())
+        return digest_of_file(file) if file.is_file() else digest(self.backbone.encode())
 
 
 def cache_folder() -> Path:
@@ -83,9 +84,19 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "structent"
 
 
-def digest(content: bytes) -> str:
-    """Return a short name for content, which other content does not have."""
-    return hashlib.sha256(content).hexdigest()[:16]
+def backbone_sources(backbone: str) -> Sources:
+    """Return the file of a network, as a source of runs; none if Keras downloads its weights."""
+    if not backbone.endswith(".keras"):
+        return {backbone: ()}
+    file = Path(backbone)
+    if not file.is_file():
+        raise StructentError(f"--backbone must be a .keras file that exists, got {file}")
+    return {file.stem: (file,)}
+
+
+def feature_sources(data: Path) -> Sources:
+    """Return the images and the network of the features that are asked about beyond the paper."""
+    return {**image_sources(data), **backbone_sources(str(data / BACKBONE))}
 
 
 @dataclass(frozen=True, eq=False)

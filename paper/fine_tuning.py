@@ -13,8 +13,10 @@ from typing import ClassVar
 
 import keras  # type: ignore[import-untyped]  # Keras has no types
 
+from paper.digests import Sources
 from paper.experiment import Result, Settings
-from paper.images import images_of_trial, read_images
+from paper.features import backbone_sources
+from paper.images import image_sources, images_of_trial, read_images
 from paper.networks import backbone_name, read_backbone, with_head
 from paper.paper_numbers import PAPER_LOSSES
 from paper.training import image_trial, settings_of_trials, use_machine
@@ -70,11 +72,19 @@ class FineTuning:
 
     def runs(self) -> list[Settings]:
         """Return every trial and loss."""
+        return self.runs_of(PAPER_LOSSES)
+
+    def runs_of(self, losses: tuple[str, ...]) -> list[Settings]:
+        """Return every trial of some losses."""
         schedule = SCHEDULES[self.preset]
         network = backbone_name(self.backbone)
         return settings_of_trials(
-            "1C", self.preset, PAPER_LOSSES, size=schedule.size, network=network, schedule=schedule
+            "1C", self.preset, losses, size=schedule.size, network=network, schedule=schedule
         )
+
+    def sources(self, settings: Settings) -> Sources:  # noqa: ARG002  the same for all
+        """Return the images and the pre-trained network."""
+        return {**image_sources(self.data), **backbone_sources(self.backbone)}
 
     def run(self, settings: Settings, n_threads: int) -> Result:
         """Return the trajectories of one loss in one trial."""

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from paper.digests import Sources
 from structent._optional import load_optional
 from structent._typing import IndexArray
 from structent.errors import StructentError
@@ -69,11 +70,16 @@ def read_images(path: Path | None) -> Images:
     """
     if path is None:
         return _downloaded()
-    if path.is_dir():
-        return _in_folder(path)
-    if not path.is_file():
-        raise StructentError(f"{_EXPECTED}, got {path}, which does not exist")
-    return _in_file(path)
+    files = _files_at(path)
+    if len(files) == 1:
+        return _in_file(files[0])
+    folder = files[0].parent
+    return _in_pickles({name: _file_in_folder(folder, name) for name in _CONTENT}, folder)
+
+
+def image_sources(path: Path | None) -> Sources:
+    """Return the files of the images, as a source of runs; none if Keras downloads them."""
+    return {"CIFAR-100": () if path is None else _files_at(path)}
 
 
 def load_pickle(content: bytes, source: str) -> dict[str, Any]:
@@ -213,15 +219,19 @@ def _downloaded() -> Images:
     return _checked(dict(zip(_PARTS, arrays, strict=True)), "Keras's download")
 
 
-def _in_folder(folder: Path) -> Images:
-    if (folder / "train").is_file():
-        return _in_pickles({name: _file_in_folder(folder, name) for name in _CONTENT}, folder)
-    if (folder / _PICKLES / "train").is_file():
-        return _in_folder(folder / _PICKLES)
+def _files_at(path: Path) -> tuple[Path, ...]:
+    """Return the file of the images, or the three files of pickles."""
+    if path.is_file():
+        return (path,)
+    if not path.is_dir():
+        raise StructentError(f"{_EXPECTED}, got {path}, which does not exist")
+    for folder in (path, path / _PICKLES):
+        if (folder / "train").is_file():
+            return tuple(folder / name for name in _CONTENT)
     for name in (_NPZ, _ARCHIVE):
-        if (folder / name).is_file():
-            return _in_file(folder / name)
-    raise StructentError(f"{_EXPECTED}, got the folder {folder}, which has none of them")
+        if (path / name).is_file():
+            return (path / name,)
+    raise StructentError(f"{_EXPECTED}, got the folder {path}, which has none of them")
 
 
 def _in_file(path: Path) -> Images:

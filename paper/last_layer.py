@@ -17,9 +17,10 @@ import keras  # type: ignore[import-untyped]  # Keras has no types
 import numpy as np
 from numpy.typing import NDArray
 
+from paper.digests import Sources, digest
 from paper.experiment import Result, Settings
-from paper.features import KeptFeatures, digest
-from paper.images import TrialImages, augmented, images_of_trial, read_images
+from paper.features import KeptFeatures, backbone_sources
+from paper.images import TrialImages, augmented, image_sources, images_of_trial, read_images
 from paper.networks import backbone_name, head
 from paper.paper_numbers import OTHER_LOSSES, PAPER_LOSSES
 from paper.training import Judged, paired_trial, settings_of_trials, use_machine
@@ -105,6 +106,10 @@ class LastLayer:
         for done, part in enumerate(parts):
             on_progress("features", done, len(parts))
             features.keep(part.name, part.images)
+
+    def sources(self, settings: Settings) -> Sources:  # noqa: ARG002  the same for all
+        """Return the images and the frozen network."""
+        return {**image_sources(self.data), **backbone_sources(self.backbone)}
 
     def run(self, settings: Settings, n_threads: int) -> Result:
         """Return the trajectories of one loss in one trial."""

@@ -15,9 +15,16 @@ from typing import ClassVar
 
 import numpy as np
 
+from paper.digests import Sources
 from paper.experiment import Result, Settings, chosen_sizes
 from paper.paper_numbers import MONTH_BLOCKS, MONTH_LOSSES, SINGLETON_WEIGHTS
-from paper.weather import SCHEDULES, boosted_trial, draw, settings_of_trials
+from paper.weather import (
+    SCHEDULES,
+    boosted_trial,
+    draw,
+    settings_of_trials,
+    weather_sources,
+)
 from structent.structure import (
     LabelGraph,
     PartitionSampler,
@@ -66,6 +73,10 @@ class Months:
         return settings_of_trials(
             self.name, self.preset, arms, sizes=sizes, n_trials=_N_TRIALS[self.preset]
         )
+
+    def sources(self, settings: Settings) -> Sources:  # noqa: ARG002  the same for all
+        """Return the weather."""
+        return weather_sources(self.data)
 
     def run(self, settings: Settings, n_threads: int) -> Result:
         """Return the log losses of one method in one trial."""

@@ -8,13 +8,14 @@ to tell meaning from mere regularisation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import keras  # type: ignore[import-untyped]  # Keras has no types
 
+from paper.digests import Sources
 from paper.experiment import Result, Settings, chosen_sizes
-from paper.images import images_of_trial, read_images
+from paper.images import image_sources, images_of_trial, read_images
 from paper.networks import small_cnn
 from paper.paper_numbers import OTHER_LOSSES, PAPER_LOSSES, SIZE_OF_1B
 from paper.training import image_trial, settings_of_trials, use_machine
@@ -83,12 +84,15 @@ class SmallNetwork:
         "1A" or "1B".
     sizes
         The training set sizes to run, of those of the experiment; all if None.
+    n_trials
+        How many trials of each size; as many as the preset has if None. It decides no result.
     """
 
     data: Path | None
     preset: str
     experiment: str
     sizes: tuple[int, ...] | None = None
+    n_trials: int | None = None
 
     @property
     def name(self) -> str:
@@ -115,6 +119,10 @@ class SmallNetwork:
         others = self.runs_of("1A", compared, OTHER_LOSSES) if compared in sizes else []
         return [*paper, *others]
 
+    def sources(self, settings: Settings) -> Sources:  # noqa: ARG002  the same for all
+        """Return the images."""
+        return image_sources(self.data)
+
     def run(self, settings: Settings, n_threads: int) -> Result:
         """Return the trajectories of one loss in one trial."""
         schedule = SCHEDULES[self.preset][settings["size"]]
@@ -123,6 +131,7 @@ class SmallNetwork:
     def runs_of(self, experiment: str, size: int, losses: tuple[str, ...]) -> list[Settings]:
         """Return every trial of some losses at one size."""
         schedule = SCHEDULES[self.preset][size]
+        schedule = replace(schedule, n_trials=self.n_trials or schedule.n_trials)
         return settings_of_trials(
             experiment, self.preset, losses, size=size, network=NETWORK, schedule=schedule
         )

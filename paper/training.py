@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from paper.experiment import Result, Settings, keep_freed_memory
 from paper.images import TrialImages, as_pixels, augmented
 from paper.paper_numbers import LAYERS, MEASURES, OTHER_LOSSES, PAPER_LOSSES
+from paper.soft_labels import smoothed_labels, soft_labels
 from structent._typing import FloatArray, IndexArray
 from structent.errors import StructentError
 from structent.layers.keras import StructuredDense
@@ -23,7 +24,6 @@ from structent.structure import RandomPartition, catalog, hxe, trivial
 # Inputs of a network.
 Inputs = NDArray[np.float32]
 _PREDICTED_AT_A_TIME = 500
-_SMOOTHING = 0.1
 SINGLETON_WEIGHT_OF_LAYER = 0.6
 
 
@@ -246,35 +246,6 @@ def last_layer(name: str, structure: RandomPartition) -> Any:
 def _scrambled(structure: RandomPartition) -> RandomPartition:
     """Return the structure with its classes shuffled, in the same way in every trial."""
     return structure.scramble(np.random.default_rng(0))
-
-
-def soft_labels(structure: RandomPartition, beta: float) -> FloatArray:
-    """Return the soft labels of Bertinetto et al. (2020), one row per true class.
-
-    The probability of a class is proportional to exp(-beta d), where d is the height of the lowest
-    common ancestor with the true class, as a share of the height of the tree.
-
-    Examples
-    --------
-    >>> from structent import hierarchy
-    >>> plants = hierarchy({"oak": ("tree",), "elm": ("tree",), "rose": ("flower",)})
-    >>> soft_labels(plants, beta=2 * np.log(2)).round(3).tolist()[0]  # 1 : 1/2 : 1/4
-    [0.571, 0.286, 0.143]
-    """
-    classes = structure.classes
-    distance = np.array([[structure.distance(a, b) for b in classes] for a in classes])
-    closeness = np.exp(-beta * distance / distance.max())
-    shares: FloatArray = closeness / closeness.sum(axis=1, keepdims=True)
-    return shares
-
-
-def smoothed_labels(n_classes: int) -> FloatArray:
-    """Return labels of which a tenth is shared out among all classes, one row per true class.
-
-    >>> smoothed_labels(2).round(3).tolist()
-    [[0.95, 0.05], [0.05, 0.95]]
-    """
-    return (1.0 - _SMOOTHING) * np.eye(n_classes) + _SMOOTHING / n_classes
 
 
 class Measures:

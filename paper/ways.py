@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -33,6 +33,7 @@ SMOOTHINGS = (0.3, 0.6, 0.8)
 PENALTIES = tuple(10.0 ** (step / 2) for step in range(-10, 7))
 # So tight that it does not matter where a fit starts, which it does with few rows of many classes.
 _TOL = 1e-6
+_STEPS_BEFORE = 2  # the best step without structure
 _N_LEVELS = 3  # of a learned structure
 
 NONE, LOSS, PARAMETERS, BOTH = "none", "loss", "parameters", "both"
@@ -82,8 +83,11 @@ class Model(Protocol):
 class Linear:
     """Logistic regression: the penalty is chosen for each setting.
 
-    The first search goes from a strong penalty to a weak one, later ones begin at the best so far.
-    Every fit starts from the last one.
+    Every search goes from a strong penalty to a weak one: the first, without structure, from the
+    strongest of all, later ones from a little before the best of the first. A search begins with
+    coefficients of 0, and each of its fits starts from the last one. With weak penalties and few
+    rows the gradient is small everywhere, so that a fit stays near its start: all settings must
+    come from the same side. (Begun where another search had ended, they stayed there.)
     """
 
     plain = Setting(1.0, 1.0)
@@ -92,39 +96,27 @@ class Linear:
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
-        self._model = StructuredLogisticRegression(warm_start=True, tol=_TOL, max_iter=1000)
-        self._best_step: int | None = None
+        self._plain_step: int | None = None
 
     def found(self, rows: Draw, structure: Structure, setting: Setting) -> Found:
         """Return the best fit of one setting, over penalties."""
-        self._model.set_params(
-            structure=structure, weights=setting.in_loss, prior=setting.in_parameters
-        )
-        tried: dict[int, Found] = {}
-        if self._best_step is None:
-            for step in range(len(PENALTIES)):
-                tried[step] = self._at(rows, setting, step)
-                if step - _best_of(tried) >= 2:
-                    break
-        else:
-            tried[self._best_step] = self._at(rows, setting, self._best_step)
-            for side in (1, -1):
-                step = self._best_step + side
-                while 0 <= step < len(PENALTIES):
-                    tried[step] = self._at(rows, setting, step)
-                    if _best_of(tried) != step:
-                        break
-                    step += side
-        self._best_step = _best_of(tried)
-        return tried[self._best_step]
+        model = StructuredLogisticRegression(
+            structure, weights=setting.in_loss, prior=setting.in_parameters, warm_start=True,
+            tol=_TOL, max_iter=1000,
+        )  # fmt: skip
+        first = 0 if self._plain_step is None else max(self._plain_step - _STEPS_BEFORE, 0)
+        step, found = best_step(lambda step: self._at(model, rows, setting, step), first)
+        if self._plain_step is None:
+            self._plain_step = step
+        return found
 
-    def _at(self, rows: Draw, setting: Setting, step: int) -> Found:
-        self._model.set_params(C=PENALTIES[step])
+    @staticmethod
+    def _at(model: StructuredLogisticRegression, rows: Draw, setting: Setting, step: int) -> Found:
+        model.set_params(C=PENALTIES[step])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # of candidates
-            self._model.fit(*rows.train)
-        loss = log_loss(self._model, rows.validation)
-        return Found(setting, loss, _Frozen(self._model))
+            model.fit(*rows.train)
+        return Found(setting, log_loss(model, rows.validation), _Frozen(model))
 
     def by_itself(self, rows: Examples, structure: Structure) -> Any:
         """Return a model whose prior and penalty are chosen by cross-validation."""
@@ -136,7 +128,42 @@ class Linear:
             return model.fit(*rows)
 
 
-def _best_of(tried: dict[int, Found]) -> int:
+class HasLoss(Protocol):
+    """Something that was tried, with its validation log loss."""
+
+    @property
+    def loss(self) -> float:
+        """The log loss on the validation rows."""
+
+
+Kind = TypeVar("Kind", bound=HasLoss)
+
+
+def best_step(at: Callable[[int], Kind], first: int) -> tuple[int, Kind]:
+    """Return the step of ``PENALTIES`` with the lowest validation loss, and what was found there.
+
+    Parameters
+    ----------
+    at
+        Fits with the penalty of a step.
+    first
+        The first step. Weaker penalties are tried one after the other until two in a row are worse
+        than the best, and stronger ones only if the first step is the best.
+    """
+    tried: dict[int, Kind] = {}
+    for step in range(first, len(PENALTIES)):
+        tried[step] = at(step)
+        if step - _best_of(tried) >= 2:
+            break
+    for step in range(first - 1, -1, -1):
+        if _best_of(tried) != step + 1:
+            break
+        tried[step] = at(step)
+    best = _best_of(tried)
+    return best, tried[best]
+
+
+def _best_of(tried: dict[int, Kind]) -> int:
     return min(tried, key=lambda step: tried[step].loss)
 
 
@@ -207,13 +234,12 @@ def compared(
     """
     plain = trivial(structure.classes)
     shuffled = structure.scramble(np.random.default_rng(seed))
-    found = {NONE: model.found(rows, plain, model.plain)}
-    found |= _ways(model, rows, structure, _both)
+    found = in_every_place(model, rows, structure)
     controls = _ways(model, rows, shuffled, _both_of_the_best)
     found |= {f"{way}, {SCRAMBLED}": each for way, each in controls.items()}
     if with_learned:
         learned = _learned(rows.train, found[NONE].model.C, structure, seed)
-        found[LEARNED] = _best(model, rows, learned, _settings_of_parameters(model))
+        found[LEARNED] = in_parameters(model, rows, learned)
     result = {
         way: {
             **scores(each.model, rows.test, structure),
@@ -229,6 +255,17 @@ def compared(
     return result
 
 
+def in_every_place(model: Model, rows: Draw, structure: Structure) -> dict[str, Found]:
+    """Return the best fits with no structure, in the loss, in the parameters, and in both."""
+    none = model.found(rows, trivial(structure.classes), model.plain)
+    return {NONE: none, **_ways(model, rows, structure, _both)}
+
+
+def in_parameters(model: Model, rows: Draw, structure: Structure) -> Found:
+    """Return the best fit with a structure in the parameters alone."""
+    return _best(model, rows, structure, _settings_of_parameters(model))
+
+
 def _ways(
     model: Model,
     rows: Draw,
@@ -237,7 +274,7 @@ def _ways(
 ) -> dict[str, Found]:
     """Return the loss alone, the parameters alone, and both, of the settings that are given."""
     loss = _best(model, rows, structure, [model.plain._replace(in_loss=w) for w in model.in_loss])
-    parameters = _best(model, rows, structure, _settings_of_parameters(model))
+    parameters = in_parameters(model, rows, structure)
     tried = both(model, loss.setting, parameters.setting)
     return {LOSS: loss, PARAMETERS: parameters, BOTH: _best(model, rows, structure, tried)}
 
@@ -264,13 +301,17 @@ def _best(model: Model, rows: Draw, structure: Structure, settings: Iterable[Set
 
 
 def _learned(rows: Examples, penalty: float, structure: Structure, seed: int) -> Structure:
-    """Return a hierarchy of three levels from what a plain model confuses."""
-    classes = sorted(structure.classes)
+    """Return a hierarchy of three levels from what a plain linear model confuses."""
     model = StructuredLogisticRegression(C=penalty, tol=1e-3)
+    return learned_structure(rows, model, structure, seed)
+
+
+def learned_structure(rows: Examples, model: Any, structure: Structure, seed: int) -> Structure:
+    """Return a hierarchy of three levels from what a model without structure confuses."""
     confusion = out_of_fold_confusion(
         *rows, estimator=model, random_state=seed, n_folds=3, n_jobs=1
     )
-    return structure_from_confusion(confusion, classes, n_levels=_N_LEVELS)
+    return structure_from_confusion(confusion, sorted(structure.classes), n_levels=_N_LEVELS)
 
 
 def scores(model: Any, rows: Examples, structure: Structure) -> Result:

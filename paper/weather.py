@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from paper.digests import Sources
 from paper.experiment import Result, Settings
 from structent.errors import StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
@@ -73,6 +74,16 @@ def draw(
     parts = np.split(drawn, [n_test, n_test + n_validation])
     test, validation, train = (Examples(rows.features[part], rows.labels[part]) for part in parts)
     return Draw(train, validation, test)
+
+
+def weather_sources(data: Path) -> Sources:
+    """Return the table, as a source of runs."""
+    return {_TABLE: (_file(data, _TABLE),)}
+
+
+def county_sources(data: Path) -> Sources:
+    """Return the table and the graph of the counties, as sources of runs."""
+    return {**weather_sources(data), _GRAPH: (_file(data, _GRAPH),)}
 
 
 @cache

@@ -25,7 +25,7 @@ from structent.datasets import seattle_weather_file
 from tests import reliability
 
 SECONDS = 120  # a command that takes longer after the interrupt hangs
-SENTENCE = "structent: broken off; no file was left half written\n"
+SENTENCE = "structent: interrupted; no file was left incomplete\n"
 BROKEN_OFF, FINISHED = "broken off", "finished before"
 WORST = ("hangs", "went on", "half a file", "traceback", "other ending")  # the worst first
 # What the script ``structent`` does, after a line that says that Python itself has started.

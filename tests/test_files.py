@@ -248,3 +248,34 @@ def test_a_line_of_a_log_that_is_nested_too_deep_is_named(tmp_path):
     path.write_text('{"a": 1}\n' + "[" * 100_000 + "\n")
     with pytest.raises(StructentError, match=r"line 2 of .* must be an object, got"):
         JsonLines(path).read(dict, what="be an object", then="and it is done again")
+
+
+def test_lines_are_changed_in_the_same_file_and_others_may_be_added_meanwhile(tmp_path):
+    lines = JsonLines(tmp_path / "log.jsonl")
+    for number in range(50):
+        lines.add({"number": number})
+    opened = lines.path.stat().st_ino
+    adding = threading.Thread(target=lambda: [lines.add({"number": -n}) for n in range(1, 30)])
+    adding.start()
+    for _ in range(10):
+        lines.change(lambda line: {**line, "changed": True})
+    adding.join()
+    lines.change(lambda line: {**line, "changed": True})
+
+    found = lines.read(dict, what="be one", then="")
+    assert lines.path.stat().st_ino == opened
+    assert all(line["changed"] for line in found)
+    numbers = [line["number"] for line in found]
+    assert [number for number in numbers if number >= 0] == list(range(50))
+    assert [number for number in numbers if number < 0] == [-n for n in range(1, 30)]
+
+
+def test_a_change_that_fails_leaves_the_file_as_it_was(tmp_path):
+    lines = JsonLines(tmp_path / "log.jsonl")
+    lines.change(dict)
+    assert not lines.path.exists()
+    lines.add({"number": 1})
+    before = lines.path.read_bytes()
+    with pytest.raises(KeyError):
+        lines.change(lambda line: line["letter"])
+    assert lines.path.read_bytes() == before

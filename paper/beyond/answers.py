@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paper.beyond import Asked
+from paper.digests import Sources
 from paper.experiment import Experiment, Finished, Result, Settings
-from paper.features import cifar100_features
+from paper.features import cifar100_features, feature_sources
 from paper.months import MONTHS
 from paper.pages import Mean, Page, difference_of, mean_of, table, with_error
-from paper.weather import BOOSTER, draw
+from paper.weather import BOOSTER, draw, weather_sources
 from structent import (
     RandomPartition,
     StructuredBoostingClassifier,
@@ -99,6 +100,11 @@ class Answers:
             for training in _TRAININGS
         ]
         return [*coverage, *risk]
+
+    def sources(self, settings: Settings) -> Sources:
+        """Return the weather, or the images and their network."""
+        is_months = settings.get("problem") == "months"
+        return weather_sources(self.data) if is_months else feature_sources(self.data)
 
     def run(self, settings: Settings, n_threads: int) -> Result:  # noqa: ARG002  one is enough
         """Return the result of a run."""

@@ -24,8 +24,9 @@ from scipy.special import log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from paper.beyond import Asked
+from paper.digests import Sources, check_one_data
 from paper.experiment import Experiment, Finished, Kept, Result, Settings
-from paper.features import cifar100_features
+from paper.features import cifar100_features, feature_sources
 from paper.pages import (
     Look,
     Page,
@@ -40,7 +41,7 @@ from paper.pages import (
     table,
     with_error,
 )
-from paper.weather import BOOSTER, Examples, draw
+from paper.weather import BOOSTER, Examples, draw, weather_sources
 from structent._typing import IndexArray
 from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.estimators.classes import mixed_labels
@@ -156,6 +157,11 @@ class CoarseLabels:
             for arm in (("dropped", "used") if share else ("dropped",))
         ]  # fmt: skip
 
+    def sources(self, settings: Settings) -> Sources:
+        """Return the weather, or the images and their network."""
+        is_months = settings["problem"] == "months"
+        return weather_sources(self.data) if is_months else feature_sources(self.data)
+
     def run(self, settings: Settings, n_threads: int) -> Result:
         """Return log loss and accuracy on test rows of the candidate that validation rows chose."""
         size, trial = settings["size"], settings["trial"]
@@ -205,6 +211,10 @@ class Cause:
             if run.settings["share"] == max(_SHARES)
         ]
 
+    def sources(self, settings: Settings) -> Sources:  # noqa: ARG002  the same for all
+        """Return the images and their network."""
+        return feature_sources(self.data)
+
     def run(self, settings: Settings, n_threads: int) -> Result:  # noqa: ARG002  BLAS has its own
         """Return the parts of the log loss, and how sure the model is within superclasses."""
         trial = settings["trial"]
@@ -235,6 +245,7 @@ def page(asked: Asked) -> Page:
     runs = CoarseLabels(asked.data).runs()
     finished = asked.kept("coarse_labels").finished_of(runs)
     cause = asked.kept("coarse_labels_cause").finished()
+    check_one_data(run.data for run in (*finished, *cause))
     lines = [
         "# Coarse labels: dropped or used",
         *_about(finished, len(runs), asked.command),

@@ -13,9 +13,10 @@ from typing import ClassVar
 
 from paper.beyond import Asked
 from paper.counties import Counties
+from paper.digests import Sources, check_one_data
 from paper.experiment import Experiment, Result, Settings
 from paper.pages import Page, about, difference_cell, loss_cell, table
-from paper.weather import SCHEDULES, boosted_trial, county_graph
+from paper.weather import SCHEDULES, boosted_trial, county_graph, county_sources
 from paper.weather_results import (
     STANDARD,
     Arm,
@@ -73,6 +74,10 @@ class Drawing:
         arms = (STANDARD, _DRAWN, scrambled(_DRAWN))
         return [run for run in self._counties().runs() if _arm(run) in arms]
 
+    def sources(self, settings: Settings) -> Sources:  # noqa: ARG002  the same for all
+        """Return the weather and the graph."""
+        return county_sources(self.data)
+
     def run(self, settings: Settings, n_threads: int) -> Result:
         """Return the log losses of one method in one trial."""
         return boosted_trial(
@@ -104,6 +109,7 @@ def page(asked: Asked) -> Page:
     drawing = Drawing(asked.data)
     own = asked.kept("drawing").finished_of(drawing.runs())
     of_counties = asked.kept("counties").finished_of(drawing.compared())
+    check_one_data(run.data for run in (*own, *of_counties))
     readings = chosen_on_validation([*own, *of_counties])
     parts = [
         "# Why a scrambled graph helps the counties",

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paper.beyond import Asked
+from paper.digests import Sources
 from paper.experiment import Experiment, Finished, Result, Settings
 from paper.pages import Mean, Page, difference_of, mean_of, table, with_error
-from paper.weather import BOOSTER, Draw, Examples, county_graph, draw
+from paper.weather import BOOSTER, Draw, Examples, county_graph, county_sources, draw
 from structent import (
     Partition,
     PartitionSampler,
@@ -70,6 +71,10 @@ class JointTargets:
             for trial in range(_N_TRIALS)
             for arm in _ARMS
         ]
+
+    def sources(self, settings: Settings) -> Sources:  # noqa: ARG002  the same for all
+        """Return the weather and the graph."""
+        return county_sources(self.data)
 
     def run(self, settings: Settings, n_threads: int) -> Result:  # noqa: ARG002  one is enough
         """Return the log loss of the pairs, and of the months and counties alone."""

@@ -14,16 +14,19 @@ from typing import ClassVar
 from paper.beyond import Asked
 from paper.cifar100_results import READINGS, Place, cases
 from paper.cifar100_tables import beside_paper
+from paper.digests import Sources, check_one_data
 from paper.experiment import Experiment, Finished, Result, Settings
 from paper.features import BACKBONE, cache_folder
+from paper.fine_tuning import FineTuning
 from paper.last_layer import LastLayer
 from paper.pages import Page, about
-from paper.paper_numbers import LAYERS, PAPER_LOSSES, TABLE_1A, TABLE_1D, PaperCase
+from paper.paper_numbers import LAYERS, PAPER_LOSSES, TABLE_1A, TABLE_1C, TABLE_1D, PaperCase
 from paper.small_network import SmallNetwork
 from paper.training import SINGLETON_WEIGHT_OF_LAYER
 from structent.studies.progress import OnProgress
 
-_SIZES = (1000, 2500)
+_SIZES, _LARGE = (1000, 2500), (5000,)
+_PROBLEMS = ("1A", "1D", "1A-5000", "1C")
 _ALL = (*PAPER_LOSSES, *LAYERS)
 _PAIRS = [
     ("structured", "standard"),
@@ -51,10 +54,15 @@ class FromNothing:
     kept_in: ClassVar[str] = "layers"
 
     data: Path
+    sizes: tuple[int, ...] = _SIZES
 
     def runs(self) -> list[Settings]:
         """Return every run, the small size first."""
-        return [run for size in _SIZES for run in self.runs_of(size, LAYERS)]
+        return [run for size in self.sizes for run in self.runs_of(size, LAYERS)]
+
+    def sources(self, settings: Settings) -> Sources:
+        """Return the images."""
+        return self._network.sources(settings)
 
     def run(self, settings: Settings, n_threads: int) -> Result:
         """Return the trajectories of one network in one trial."""
@@ -86,6 +94,10 @@ class OnFrozenFeatures:
         """Compute the features of all trials, and keep them."""
         self._last_layer.prepare(n_threads, on_progress)
 
+    def sources(self, settings: Settings) -> Sources:
+        """Return the images and their network."""
+        return self._last_layer.sources(settings)
+
     def run(self, settings: Settings, n_threads: int) -> Result:
         """Return the trajectories of one last layer in one trial."""
         return self._last_layer.run(settings, n_threads)
@@ -99,30 +111,82 @@ class OnFrozenFeatures:
         return LastLayer(self.data, "paper", str(self.data / BACKBONE), cache_folder())
 
 
+@dataclass(frozen=True)
+class FineTuned:
+    """Three structured last layers in every trial of 1C, on MobileNetV2."""
+
+    name: ClassVar[str] = "layers-1C"
+    kept_in: ClassVar[str] = "layers"
+
+    data: Path
+
+    def runs(self) -> list[Settings]:
+        """Return every run."""
+        return self.runs_of(LAYERS)
+
+    def sources(self, settings: Settings) -> Sources:
+        """Return the images and their network."""
+        return self._fine_tuning.sources(settings)
+
+    def run(self, settings: Settings, n_threads: int) -> Result:
+        """Return the trajectories of one network in one trial."""
+        return self._fine_tuning.run(settings, n_threads)
+
+    def runs_of(self, losses: tuple[str, ...]) -> list[Settings]:
+        """Return the runs of some losses."""
+        return self._fine_tuning.runs_of(losses)
+
+    @property
+    def _fine_tuning(self) -> FineTuning:
+        return FineTuning(self.data, "quick", str(self.data / BACKBONE))
+
+
 def experiments(asked: Asked) -> list[Experiment]:
-    """Return what is run."""
-    return [FromNothing(asked.data), OnFrozenFeatures(asked.data)]
+    """Return what is run: 1A and 1D; 5,000 images of 1A and 1C only where they are asked for."""
+    of_problem: dict[str, Experiment] = {
+        "1A": FromNothing(asked.data),
+        "1D": OnFrozenFeatures(asked.data),
+        "1A-5000": FromNothing(asked.data, _LARGE),
+        "1C": FineTuned(asked.data),
+    }
+    wanted = asked.problems_among(_PROBLEMS) if asked.problems else ("1A", "1D")
+    return [of_problem[problem] for problem in wanted]
 
 
 def page(asked: Asked) -> Page:
-    """Return the page, of these runs and of those of 1A and 1D on the same images."""
-    small, frozen = FromNothing(asked.data), OnFrozenFeatures(asked.data)
-    own = [run for each in (small, frozen) for run in each.runs()]
-    finished = asked.kept(FromNothing.kept_in).finished_of(own)
-    paper = [run for size in _SIZES for run in small.runs_of(size, PAPER_LOSSES)]
-    recorded = asked.kept("cifar100").finished_of([*paper, *frozen.runs_of(PAPER_LOSSES)])
-    runs = [*recorded, *finished]
-    of_sizes = {size: [run for run in runs if _is_of(run, "1A", size)] for size in _SIZES}
-    of_frozen = [run for run in runs if run.settings["experiment"] == "1D"]
+    """Return the page, of these runs and of those of 1A, 1C and 1D on the same images.
+
+    What takes longer has its place when some of it is finished.
+    """
+    small, frozen, tuned = (
+        FromNothing(asked.data), OnFrozenFeatures(asked.data), FineTuned(asked.data)
+    )  # fmt: skip
+    kept = asked.kept(FromNothing.kept_in)
+    large = FromNothing(asked.data, _LARGE)
+    later = [each for each in (large, tuned) if kept.finished_of(each.runs())]
+    own = [run for each in (small, frozen, *later) for run in each.runs()]
+    finished = kept.finished_of(own)
+    sizes = (*_SIZES, *(_LARGE if large in later else ()))
+    paper = [run for size in sizes for run in small.runs_of(size, PAPER_LOSSES)]
+    paper += frozen.runs_of(PAPER_LOSSES)
+    paper += tuned.runs_of(PAPER_LOSSES) if tuned in later else []
+    runs = [*asked.kept("cifar100").finished_of(paper), *finished]
+    check_one_data(run.data for run in runs)
     parts = [
         "# A structured last layer",
         _QUESTION,
         *about(finished, len(own), asked.command),
         "Values and differences are read as in [1A](cifar100-1A.md#ours-beside-the-papers).",
     ]
-    for size, of_size in of_sizes.items():
-        parts += [f"## 1A, {size:,} images", _values(f"{size:,} images", of_size, TABLE_1A[size])]
-    parts += ["## 1D, 1,000 images", _values("1,000 images", of_frozen, TABLE_1D[1000])]
+    places = [("1A", size, TABLE_1A[size]) for size in sizes]
+    places += [("1D", 1000, TABLE_1D[1000])]
+    places += [("1C", 1000, TABLE_1C["MobileNetV2"])] if tuned in later else []
+    for experiment, size, in_paper in places:
+        of_place = [run for run in runs if _is_of(run, experiment, size)]
+        parts += [
+            f"## {experiment}, {size:,} images",
+            _values(f"{size:,} images", of_place, in_paper),
+        ]
     return Page("layers", "\n\n".join(parts))
 
 

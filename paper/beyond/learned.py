@@ -26,10 +26,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from paper.beyond import Asked
+from paper.digests import Sources
 from paper.experiment import Experiment, Finished, Result, Settings
-from paper.features import LabelledFeatures, cifar100_features, fresh_cifar100_features
+from paper.features import (
+    LabelledFeatures,
+    cifar100_features,
+    feature_sources,
+    fresh_cifar100_features,
+)
 from paper.pages import Mean, Page, difference_of, mean_of, signed, table, with_error
-from paper.weather import BOOSTER, draw
+from paper.weather import BOOSTER, draw, weather_sources
 from structent._typing import FloatArray, IndexArray
 from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.estimators.linear import StructuredLogisticRegression
@@ -142,6 +148,13 @@ class Learned:
         ]
         in_turn = [run for pair in zip_longest(images, months) for run in pair if run is not None]
         return [{**run, "cuts": _CUTS} for run in (*in_turn, *planted, *fresh)]
+
+    def sources(self, settings: Settings) -> Sources:
+        """Return what a problem is read from; planted problems are drawn."""
+        if settings["part"] == "planted":
+            return {}
+        is_months = settings["part"] == "months"
+        return weather_sources(self.data) if is_months else feature_sources(self.data)
 
     def run(self, settings: Settings, n_threads: int) -> Result:  # noqa: ARG002  one thread each
         """Return what came of one problem."""

@@ -14,7 +14,9 @@ from typing import ClassVar
 from paper.beyond import Asked
 from paper.cifar100_results import READINGS, Place, cases
 from paper.cifar100_tables import beside_paper
+from paper.digests import Sources, check_one_data
 from paper.experiment import Experiment, Finished, Result, Settings
+from paper.images import image_sources
 from paper.pages import Page, about
 from paper.paper_numbers import PAPER_LOSSES, SIZE_OF_1B, TABLE_1A
 from paper.small_network import NETWORK, SCHEDULES, learned
@@ -40,6 +42,10 @@ class LongerTraining:
             size=SIZE_OF_1B, network=NETWORK, schedule=_LONGER,
         )  # fmt: skip
 
+    def sources(self, settings: Settings) -> Sources:  # noqa: ARG002  the same for all
+        """Return the images."""
+        return image_sources(self.data)
+
     def run(self, settings: Settings, n_threads: int) -> Result:
         """Return the trajectories of one loss in one trial."""
         return learned(self.data, settings, _LONGER, n_threads)
@@ -59,6 +65,7 @@ def page(asked: Asked) -> Page:
         for run in asked.kept("cifar100").finished()
         if run.settings["experiment"] == "1A" and run.settings["size"] == SIZE_OF_1B
     ]
+    check_one_data(run.data for run in (*own, *shorter))
     parts = [
         "# Longer training on 5,000 images",
         (

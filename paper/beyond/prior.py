@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from paper import tasks, ways
 from paper.beyond import Asked
+from paper.digests import Sources
 from paper.experiment import Experiment, Finished, Result, Settings
 from paper.pages import (
     Look,
@@ -121,10 +122,14 @@ class Prior:
             for trial in range(N_TRIALS)
         ]
 
+    def sources(self, settings: Settings) -> Sources:
+        """Return what the task is read from."""
+        return _task(settings).sources(self.data)
+
     def run(self, settings: Settings, n_threads: int) -> Result:  # noqa: ARG002  one thread each
         """Return the test scores of every way in one trial."""
         linear, trial = settings["model"] == "linear", settings["trial"]
-        task = next(each for each in (*LINEAR, *TREES) if each.name == settings["task"])
+        task = _task(settings)
         most = _MOST_TO_CHOOSE_BY_ITSELF.get(task, settings["size"])
         return ways.compared(
             ways.Linear(seed=trial) if linear else ways.Trees(seed=trial),
@@ -134,6 +139,10 @@ class Prior:
             with_learned=linear and task in _LEARNED,
             by_itself=settings["size"] <= most,
         )
+
+
+def _task(settings: Settings) -> tasks.Task:
+    return next(each for each in (*LINEAR, *TREES) if each.name == settings["task"])
 
 
 def experiments(asked: Asked) -> list[Experiment]:

@@ -17,10 +17,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from paper.beyond import Asked
+from paper.digests import Sources
 from paper.experiment import Experiment, Finished, Result, Settings
 from paper.months import MONTHS
 from paper.pages import Mean, Page, interval, mean_of, signed, table, with_error
-from paper.weather import draw
+from paper.weather import draw, weather_sources
 from structent import StructuredLogisticRegression, circular, hierarchy
 from structent.studies import partition_gains, structure_test
 
@@ -77,6 +78,10 @@ class Significance:
             for size in _SIZES
         ]
         return [*null, *power]
+
+    def sources(self, settings: Settings) -> Sources:
+        """Return the weather; problems without meaning are drawn."""
+        return {} if settings["question"] == "null" else weather_sources(self.data)
 
     def run(self, settings: Settings, n_threads: int) -> Result:  # noqa: ARG002  one is enough
         """Return what the test says."""

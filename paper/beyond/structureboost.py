@@ -7,6 +7,7 @@ and then makes this page. The rows of a trial are the same for both.
 from __future__ import annotations
 
 from paper.beyond import Asked
+from paper.digests import check_one_data
 from paper.experiment import Experiment, Finished
 from paper.pages import Page, difference_of, mean_of, signed, table, with_error
 from paper.weather_results import STANDARD, Arm, chosen_on_validation
@@ -28,6 +29,7 @@ def page(asked: Asked) -> Page:
             f"structureboost needs months.jsonl and structureboost.jsonl in {asked.results}; "
             "`python -m paper months` and `make structureboost` write them"
         )
+    check_one_data(run.data for run in (*ours, *theirs))
     our_readings, their_readings = map(chosen_on_validation, (ours, theirs))
     rows = []
     for size, arm in their_readings:

@@ -1,4 +1,4 @@
-"""What public functions check of the arrays and numbers they are given, in one place."""
+"""Checks of the arrays and numbers that public functions are given."""
 
 import reprlib
 from collections.abc import Sequence

@@ -3,8 +3,8 @@
 Numba caches machine code beside the source or in the user's cache folder. Where neither can be
 written (a read-only image, a full disk), it raises; here the code is compiled in memory instead.
 
-The cache of a kernel is renewed when its own file changes, and no other: a kernel and all compiled
-functions that it calls stand in one file.
+Numba renews the cache of a kernel only when the kernel's own file changes. So a kernel and all
+compiled functions that it calls are in one file.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ def summing(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function that Python calls, and cache its machine code if a cache can be had."""
+    """Compile a function that Python calls, and cache its machine code where that is possible."""
     in_memory: Callable[P, R] = njit(**OPTIONS)(function)
     try:
         cached: Callable[P, R] = njit(cache=True, **OPTIONS)(function)
@@ -55,9 +55,9 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def within(function: Callable[P, R]) -> Callable[P, R]:
-    """Return a kernel as other kernels call it: they compile and cache it as a part of themselves.
+    """Return a kernel in the form that other kernels call: it is compiled and cached with them.
 
-    It may stand in another file, if a digest of that file guards the cache.
+    It may be in another file if a digest of that file guards the cache.
     """
     compiled: Callable[P, R] = njit(**OPTIONS)(unwrap(function))
     return compiled

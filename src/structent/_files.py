@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, or line by line as JSON; and JSON that is read in bounds."""
+"""Files that are written completely or not at all, files of JSON lines, and JSON with limits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NO_BRACKETS = re.compile(r"[^\[\]{}]++")
 
 
 def save_bytes(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file whole or not at all: what was there before stays until the new one is whole.
+    """Write a file completely or not at all: the old file stays until the new one is complete.
 
     Ctrl-C waits until then. The file gets the permissions that any new file of this process gets.
     """
@@ -41,7 +41,7 @@ def save_bytes(path: str | os.PathLike[str], content: bytes) -> None:
 
 @contextmanager
 def _temporary(target: Path) -> Iterator[BinaryIO]:
-    """Give a file that takes the target's place at the end, or is removed where that fails."""
+    """Yield a file that replaces the target at the end, or is removed if that fails."""
     temporary, file = _new_file(target)
     try:
         with file:
@@ -69,7 +69,7 @@ def _new_file(target: Path) -> tuple[Path, BinaryIO]:
 
 
 def _remove_leftovers(target: Path) -> None:
-    """Remove what saves of this file left behind that were killed: nobody holds a lock on it."""
+    """Remove temporary files of saves that were killed: nobody holds a lock on these."""
     name = re.compile(re.escape(f".{target.name}.") + "[0-9a-f]{16}")
     with suppress(OSError), os.scandir(target.parent) as beside:
         for entry in beside:
@@ -78,7 +78,7 @@ def _remove_leftovers(target: Path) -> None:
 
 
 def _remove_unless_in_use(path: Path) -> None:
-    # What another process is writing stays, and so does what nobody may lock or remove.
+    # Files that another process is writing stay, and so do those that cannot be removed.
     with suppress(OSError):
         if sys.platform == "win32":
             path.unlink()  # refused while a process has it open
@@ -89,10 +89,10 @@ def _remove_unless_in_use(path: Path) -> None:
 
 
 def parsed_json(text: str) -> Any:
-    """Return what JSON text holds; for text that is no JSON, or nested too deep, a ValueError.
+    """Return the value of JSON text; raise ValueError if it is no JSON or is nested too deeply.
 
-    Without the check of the depth, Python would raise a RecursionError, or a library would go on to
-    recurse through what was read.
+    Without the check of the depth, Python would raise a RecursionError here, or later when a
+    library walks through the value.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def parsed_json(text: str) -> Any:
 
 
 def json_line(content: bytes, longest: int) -> tuple[Any, bytes]:
-    r"""Return the JSON in the first line of bytes, and what follows it; else a ValueError.
+    r"""Return the JSON in the first line of bytes and what follows it, or raise ValueError.
 
     Examples
     --------
@@ -145,7 +145,7 @@ class JsonLines:
     path: Path
 
     def read(self, value_of: Callable[[Any], Value], *, what: str, then: str) -> list[Value]:
-        """Return what every whole line stands for, in the order in which they were added.
+        """Return the value of every complete line, in the order in which they were added.
 
         Parameters
         ----------
@@ -177,15 +177,31 @@ class JsonLines:
                 pass
 
     def add(self, value: Any) -> None:
-        """Write down a value: when this returns, it is in the file, and stays there."""
+        """Append a value; when this returns, it is safely in the file."""
         with self._mended() as file, interrupts_postponed():
             file.write(json.dumps(value).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
 
+    def change(self, changed: Callable[[Any], Any]) -> None:
+        """Write every line again as a function changes it, while other commands wait.
+
+        The file stays the same one, so that a command that waits to add a line does not add it to
+        a file that is gone.
+        """
+        if not self.path.exists():
+            return
+        with self._mended() as file, interrupts_postponed():
+            file.seek(0)
+            lines = [json.dumps(changed(parsed_json(line.decode()))) for line in file]
+            file.truncate(0)
+            file.write("".join(f"{line}\n" for line in lines).encode())
+            file.flush()
+            os.fsync(file.fileno())
+
     @contextmanager
     def _mended(self) -> Iterator[BinaryIO]:
-        """Give the file, to be added to, to one command at a time; it ends with a whole line."""
+        """Open the file for appending, by one command at a time, after its last complete line."""
         with self.path.open("a+b") as file:
             _lock(file)
             file.seek(0)

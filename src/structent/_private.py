@@ -1,4 +1,4 @@
-"""Names that a library does not promise to keep, with a clear error where one is gone."""
+"""Private names of other libraries, with a clear error if one is gone."""
 
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -10,14 +10,14 @@ from structent.errors import MissingDependencyError
 
 @dataclass(frozen=True)
 class PrivateInterface:
-    """What a part of structent uses of a library beyond what the library documents.
+    """Undocumented names of a library that a part of structent uses.
 
     Attributes
     ----------
     package
         The name of the library, as pip knows it.
     checked_with
-        The version that the use was last checked with, which is the one in ``constraints.txt``.
+        The version that this was last checked with: the one in ``constraints.txt``.
     needed_by
         The part of structent that uses it, as messages call it.
     """
@@ -27,7 +27,7 @@ class PrivateInterface:
     needed_by: str
 
     def name(self, path: str) -> Any:
-        """Return what ``path`` means, ``"module:name"``.
+        """Return the object at ``path``, which is ``"module:name"``.
 
         >>> numpy = PrivateInterface("numpy", "2.4.0", "This example")
         >>> numpy.name("numpy._core:no_such_name")  # doctest: +ELLIPSIS

@@ -24,10 +24,10 @@ def checked_n_jobs(n_jobs: int | None) -> int:
 
 
 def thread_pool(n_threads: int) -> ThreadPoolExecutor:
-    """Return the pool of this process that has so many threads.
+    """Return this process's pool of ``n_threads`` threads.
 
-    Threads of our own rather than Numba's, whose pools abort the process when two Python threads or
-    a fork meet in them.
+    We use our own threads because Numba's pools abort the process when two Python threads, or a
+    fork, use them at the same time.
     """
     return _pool_of_process(n_threads, os.getpid())
 
@@ -42,7 +42,7 @@ def in_parts(
 ) -> None:
     """Call ``function(first, last, *arguments)`` on parts of ``range(n)``, each in a thread.
 
-    The function must release the interpreter's lock. A part is of ``least`` or more.
+    The function must release the interpreter's lock. Each part has at least ``least`` entries.
     """
     n_parts = max(1, min(n_threads, n // max(least, 1)))
     if n_parts == 1:

@@ -1,4 +1,4 @@
-"""The errors that structent raises: each message says what was expected, what came, the way out."""
+"""The errors of structent; a message says what was expected, what was given, and what to do."""
 
 
 class StructentError(ValueError):
@@ -14,4 +14,4 @@ class LabelError(StructentError):
 
 
 class MissingDependencyError(StructentError, ImportError):
-    """A part of structent was asked for whose extra is not installed."""
+    """A part of structent needs an extra that is not installed."""

@@ -8,7 +8,7 @@ import pytest
 
 BEGIN = "import ctypes, signal, sys, time; from structent.cli.interrupts import end_on_interrupt\n"
 INTERRUPT = "signal.raise_signal(signal.SIGINT)"
-SENTENCE = "program: broken off; no file was left half written\n"
+SENTENCE = "program: interrupted; no file was left incomplete\n"
 
 
 def ended(*lines, launcher=()):

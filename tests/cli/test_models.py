@@ -68,7 +68,7 @@ def test_the_rows_held_back_are_stated(structent_command, folder, tmp_path):
     code, out, err = structent_command(*train)
     assert code == 0, err
     # A terminal breaks lines where it likes.
-    assert "answers calibrated on 100 of 400 rows, held back for that" in " ".join(out.split())
+    assert "answers calibrated on 100 of 400 rows, held out for that" in " ".join(out.split())
     code, out, _ = structent_command(*train, "--json")
     assert json.loads(out)["calibration_rows"] == 100
     assert len(StructuredBoostingClassifier.load(tmp_path / "m").block_scores_) == 100
@@ -106,10 +106,8 @@ def test_what_answers_can_be_trusted_for_is_said(structent_command, folder, tmp_
         )
         return " ".join(err.split())
 
-    assert "at least 0.9 of the rows, on average, where rows are like the 160" in note(
-        "calibrated", "0.9"
-    )
-    assert "160 rows of calibration are too few for a confidence of 0.999" in note(
+    assert "at least 90 % of new rows, if these are like the 160" in note("calibrated", "0.9")
+    assert "160 calibration rows are too few for a confidence of 0.999" in note(
         "calibrated", "0.999"
     )
     assert "train --calibrate 0.2 makes a model" in note("plain", "0.9")
@@ -281,9 +279,9 @@ def test_a_linear_model_is_trained_on_any_table_and_used(structent_command, any_
     train = ["train", any_table / "plants.csv", *ABOUT, "--model", "linear", "--save", model]
     code, said, err = structent_command(*train, "--calibrate", "0.3")
     assert code == 0, err
-    assert "a linear model of 5 columns and 6 classes; answers calibrated on 120 of 400" in (
-        " ".join(said.split())
-    )
+    said = " ".join(said.split())
+    assert "a linear model of 5 columns and 6 classes, sharing nothing, C = 32" in said
+    assert "; answers calibrated on 120 of 400" in said
     use = [model, any_table / "new.csv", "--confidence", "0.8"]
     code, _, err = structent_command("predict", *use, "-o", out, "--level", "genus")
     assert code == 0, err
@@ -315,6 +313,30 @@ def test_the_weights_of_a_linear_model_are_those_that_were_asked_for(structent_c
         assert (found["columns"], found["iterations"] > 0) == (5, True)
 
 
+@pytest.mark.parametrize("model", ["boosting", "linear"])
+def test_related_classes_share_as_much_as_was_asked_for(structent_command, any_table, model):
+    train = ["train", any_table / "plants.csv", *ABOUT, "--model", model, "--json"]
+    for sharing in (0, 0.4):
+        code, out, err = structent_command(
+            *train, "--sharing", sharing, "--save", any_table / "model"
+        )
+        assert code == 0, err
+        assert json.loads(out)["sharing"] == pytest.approx(sharing)
+        if model == "linear":
+            fitted = StructuredLogisticRegression.load(any_table / "model")
+            assert fitted.prior_ == pytest.approx([sharing, 1 - sharing])
+        else:
+            fitted = StructuredBoostingClassifier.load(any_table / "model")
+            assert fitted.leaf_smoothing_ == sharing
+
+
+@pytest.mark.parametrize("sharing", ["1", "-0.1", "most", "nan"])
+def test_a_share_that_cannot_be_is_refused(structent_command, any_table, sharing):
+    train = ["train", any_table / "plants.csv", *ABOUT, "--save", any_table / "m"]
+    found = refused(structent_command, *train, "--sharing", sharing)
+    assert f"--sharing must be auto or a number from 0 to below 1, got '{sharing}'" in found
+
+
 def test_a_kind_of_model_that_there_is_not_is_refused(structent_command, any_table):
     train = ["train", any_table / "plants.csv", *ABOUT, "--save", any_table / "m"]
     found = refused(structent_command, *train, "--model", "network")
@@ -343,7 +365,7 @@ def test_a_linear_model_that_python_saved_does_not_say_which_columns_it_wants(
     found = refused(
         structent_command, "evaluate", any_table / "model.structent", any_table / "new.csv"
     )
-    assert "the model must say which columns it wants, got model.structent" in found
+    assert "the model file must list its columns, got model.structent" in found
 
 
 # Model files that were changed
@@ -381,4 +403,4 @@ def test_a_model_that_names_no_columns_is_refused(structent_command, tmp_path, r
         model.save(path, attachments={"table.json": text})
         code, _, error = structent_command("predict", path, table, "-o", tmp_path / "new.csv")
         assert code == expected, error
-    assert "must say which columns of a table it wants" in " ".join(error.split())
+    assert "must list the columns that it needs" in " ".join(error.split())

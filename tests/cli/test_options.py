@@ -83,7 +83,7 @@ def test_a_budget_in_which_nothing_can_be_said_is_refused_at_once(
     monkeypatch.setattr("structent.cli.compare.read_question", None)  # not even the table is read
     sentence = refused(structent_command, "compare", *ABOUT, "--budget", minutes)
     assert sentence == (
-        "--budget must be at least 0.1 minutes, the least in which a comparison can say anything, "
+        "--budget must be at least 0.1 minutes, because a shorter comparison finds nothing, "
         f"got {minutes}; leave it out for the default"
     )
 
@@ -114,7 +114,7 @@ def test_calibration_leaves_rows_to_train_on(structent_command):
     sentence = refused(structent_command, *TRAIN, "--calibrate", "0.999")
     assert sentence == (
         "training needs two classes or more, one of them with two rows or more, got classes with "
-        "[1] rows; hold back fewer by --calibrate"
+        "[1] rows; hold out fewer with --calibrate"
     )
 
 
@@ -401,8 +401,8 @@ def test_hundreds_of_numbers_are_refused_with_advice(structent_command, command,
     about = ["prices.csv", "--target", "price", "--structure", structure, "--features", "size"]
     assert refused(structent_command, command, *about, *save) == (
         "the target must be classes, got 101 different whole numbers in 'price', from 1000 to "
-        "1700, which look like amounts; put them into bins, in a column of its own, and take that "
-        "as the target, or add --target-is-class if every number is a class"
+        "1700, which look like amounts; put them into bins in a new column and make that the "
+        "target, or add --target-is-class if every number is a class"
     )
 
 
@@ -431,7 +431,5 @@ def test_a_model_that_could_go_on_says_so_in_words_of_the_command(structent_comm
     )
     code, out, err = structent_command(*TRAIN[:-1], "m")
     assert code == 0, err
-    assert " ".join(out.split()).endswith(
-        "; it was still improving after 3 rounds, the most there are"
-    )
+    assert " ".join(out.split()).endswith("; it was still improving after 3 rounds, the limit")
     assert "n_estimators" not in out + err

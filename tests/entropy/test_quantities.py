@@ -364,5 +364,5 @@ ASKED = {
 
 @pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED.keys())
 def test_a_sampler_is_refused_with_the_way_out(asked):
-    with pytest.raises(StructureError, match=r"must be a RandomPartition, got .* draws one of"):
+    with pytest.raises(StructureError, match=r"must be a RandomPartition, got .* draws one from"):
         asked(SAMPLER)

@@ -187,7 +187,7 @@ def test_a_file_with_changed_bytes_is_refused(saved):
 def test_other_files_are_refused(tmp_path):
     path = tmp_path / "other.zip"
     path.write_text("label,size\n")
-    with pytest.raises(StructentError, match=r"got other.zip: it is no zip file"):
+    with pytest.raises(StructentError, match=r"got other.zip: it is not a zip file"):
         StructuredBoostingClassifier.load(path)
     for members in ({}, {"metadata.json": "{}", "booster": ""}):
         with zipfile.ZipFile(path, "w") as file:
@@ -373,7 +373,7 @@ def test_members_that_changed_places_are_named(copied):
 def test_a_member_that_is_there_twice_is_refused(copied):
     with zipfile.ZipFile(copied, "a") as file:
         file.writestr("structure.json", file.read("structure.json"))
-    assert_refused(copied, "two of its members have one name")
+    assert_refused(copied, "two of its members have the same name")
 
 
 @pytest.mark.parametrize("listed", [None, [], "all", {"booster": None}, {"booster": ["a"]}, {}])
@@ -686,5 +686,5 @@ def test_parameters_that_could_not_be_loaded_are_not_saved(tmp_path):
 
 def test_an_attachment_that_is_no_text_is_refused(copied):
     forged(copied, "attachments/notes", lambda _: b"\xff")
-    with pytest.raises(StructentError, match="its member attachments/notes is no text"):
+    with pytest.raises(StructentError, match="its member attachments/notes is not text"):
         files.attachment(copied, "notes")

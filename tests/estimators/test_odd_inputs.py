@@ -115,7 +115,7 @@ def test_nullable_integers_are_integers():
     [
         (pd.date_range("2020", periods=60), "got dates in 'odd'"),
         (["red", "blue"] * 30, "must hold numbers here, got text or categories in 'odd'"),
-        ([1.0, None] * 30, "Input X contains NaN; fill in what is missing"),
+        ([1.0, None] * 30, "Input X contains NaN; fill in missing values"),
     ],
 )
 def test_a_column_that_a_linear_model_cannot_take_is_named(column, told):

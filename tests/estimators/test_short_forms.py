@@ -84,7 +84,7 @@ def test_a_short_form_that_needs_a_table_is_refused(model):
 def test_labels_that_may_be_blocks_need_the_structure_itself(model):
     features, labels = rows_of([1, 2, 3])
     blocks = clone(model).set_params(structure="ordinal", allow_blocks=True)
-    with pytest.raises(StructureError, match="got 'ordinal', which would make a class of every"):
+    with pytest.raises(StructureError, match="got 'ordinal', which would make every"):
         blocks.fit(features, labels)
 
 

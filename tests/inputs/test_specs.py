@@ -92,14 +92,14 @@ def test_a_graph_comes_from_its_edges(tmp_path):
     specified = parse_structure(f"graph:{path},blocks=2,weight=0.25", ["d", "c", "b", "a"])
     graph = LabelGraph([("a", "b"), ("b", "c"), ("c", "d")], ["a", "b", "c", "d"])
     assert specified.structure == SpanningTreePartitions(graph, 2, 0.25)
-    assert specified.notes == (f"1 edges of {path} are listed twice and were taken once",)
+    assert specified.notes == (f"1 edges of {path} are listed twice and were used once",)
 
 
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [
         ("xyz", "a structure must be one of trivial, circular, ordinal, months, cifar100, us-stat"),
-        ("circle", "'circle' is no structure; did you mean circular?"),
+        ("circle", "'circle' is not a structure; did you mean circular?"),
         ("Ordnial:order=S|M", "did you mean 'ordinal:order=S|M'?"),
         ("monts:width=2", "did you mean months:width=2?"),
         ("us-sates", "did you mean us-states?"),
@@ -231,5 +231,5 @@ def test_classes_are_in_the_order_that_is_given():
     assert parse_structure(spec, ["a", "b", "c"]).structure.classes == ("c", "a", "b")
     for unchanged in ("trivial", "ordinal:order=x|y", "trees.json", "months"):
         assert with_order(unchanged, ["x", "y"]) == unchanged
-    with pytest.raises(StructentError, match=r"must not hold '\|' or '=', got 'a\|b'"):
+    with pytest.raises(StructentError, match=r"must not contain '\|' or '=', got 'a\|b'"):
         with_order("ordinal", ["a|b", "c"])

@@ -107,7 +107,7 @@ def test_levels_that_say_nothing_are_left_out_with_a_note(tmp_path):
     structure, notes = structure_from_file(path, CLASSES)
     assert list(structure.levels) == ["form", "class"]
     assert notes == (
-        "the level 'code' left out: each class is a group by itself",
+        "the level 'code' left out: each class is a group of its own",
         "the level 'domain' left out: all classes are in one group",
     )
 
@@ -130,7 +130,7 @@ def test_edges_alone_are_no_structure(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("a.json", "{", "must be JSON, got text that goes wrong: Expecting property name"),
+        ("a.json", "{", "must be JSON, got text with an error: Expecting property name"),
         ("a.json", "3", "nested names must be mappings or lists, got 3"),
         ("a.json", '["oak", "elm"]', "must have a group that holds some of the classes, got none"),
         (
@@ -145,31 +145,31 @@ def test_edges_alone_are_no_structure(tmp_path):
         ),
         ("a.json", '{"a": ["oak", 1.5], "b": ["elm"]}', "a class must be a str, an int"),
         ("a.json", '{"format": "structent-structure", "version": 9}', "got version 9"),
-        ("a.yaml", "a: [", "must be YAML, got text that goes wrong"),
-        ("a.yaml", "&a {x: *a}", "got text that goes wrong: the alias *a; write out what it means"),
+        ("a.yaml", "a: [", "must be YAML, got text with an error"),
+        ("a.yaml", "&a {x: *a}", "got text with an error: the alias *a; write out what it means"),
         ("a.yaml", "a: &a [x, y]\nb: {<<: [*a, *a]}", "the alias *a"),
         (
             "a.yaml",
             "a: 2001-99-99",
-            "must be YAML, got text that goes wrong: month must be in 1..12",
+            "must be YAML, got text with an error: month must be in 1..12",
         ),
-        ("a.yaml", "a: !!bool maybe", "must be YAML, got text that goes wrong: 'maybe'"),
-        ("a.yaml", "a: !!int ''", "must be YAML, got text that goes wrong"),
-        ("a.yaml", "[" * 5000, "must be YAML, got text that goes wrong: maximum recursion depth"),
+        ("a.yaml", "a: !!bool maybe", "must be YAML, got text with an error: 'maybe'"),
+        ("a.yaml", "a: !!int ''", "must be YAML, got text with an error"),
+        ("a.yaml", "[" * 5000, "must be YAML, got text with an error: maximum recursion depth"),
         ("a.yaml", "{a: " * 120 + "[x]" + "}" * 120, "nested names must be at most 100 deep"),
-        ("a.json", "[" * 100_000, "got text that goes wrong: JSON must be nested at most 100 deep"),
-        ("a.json", '{"a": ' + "1" * 5000 + "}", "must be JSON, got text that goes wrong"),
+        ("a.json", "[" * 100_000, "got text with an error: JSON must be nested at most 100 deep"),
+        ("a.json", '{"a": ' + "1" * 5000 + "}", "must be JSON, got text with an error"),
         ("a.json", '{"a": [{}, {}]}', "a list must hold classes or further groups, got {}"),
         ("a.json", '{"a": ["oak", ["elm", "ash"]]}', "a class must be a str, an int"),
         ("a.csv", "name\noak\n", "got one column"),
-        ("a.csv", "name,form\n", "got a header alone"),
+        ("a.csv", "name,form\n", "got only a header"),
         ("a.csv", "name,form\noak,tree\nelm\n", "same number of columns, got [1, 2]"),
         ("a.csv", 'name,form\n"oak,tree\n', "must be a table, got one with"),
         ("a.csv", "name,form\noak,tree\noak,flower\n", "classes must all differ, got 'oak' twice"),
         ("a.csv", "name,form\noak,x\n,x\nelm,y\n", "must hold the classes, got an empty cell"),
         ("a.csv", "name,f,f\noak,x,z\nelm,y,z\n", "must have different names, got ['f', 'f']"),
         ("a.csv", "name,f,g\noak,x,1\nelm,x,2\nrose,y,1\ncat,y,2\n", "must be nested, got"),
-        ("a.csv", "name,f\noak,x\nelm,y\n", "needs a level between one group for all"),
+        ("a.csv", "name,f\noak,x\nelm,y\n", "needs a level with more than one group"),
         (
             "a.csv",
             "name,f,g\noak,x,1\nelm,x,1\nrose,y,1\ncat,z,\n",
@@ -180,8 +180,8 @@ def test_edges_alone_are_no_structure(tmp_path):
             "child,parent\noak,tree\noak,shrub\ntree,plant\nshrub,plant\n",
             "must have one parent, got 'tree' and 'shrub' for 'oak'",
         ),
-        ("a.nwk", "(oak,elm", "must end in ';', got text that breaks off"),
-        ("a.nwk", "  \n", "got nothing but white space"),
+        ("a.nwk", "(oak,elm", "must end in ';', got text that ends too early"),
+        ("a.nwk", "  \n", "got only white space"),
         ("a.txt", "oak", "must end in .json, .yaml"),
     ],
 )
@@ -287,7 +287,7 @@ def test_a_hierarchy_comes_back_from_its_tree(tmp_path_factory, structure):
 
 
 def test_a_tree_holds_hierarchies_alone(tmp_path):
-    with pytest.raises(StructentError, match="holds a hierarchy, whose partitions are nested"):
+    with pytest.raises(StructentError, match="needs a hierarchy with nested partitions"):
         write_structure(circular(PLANTS_AND_FISH, width=2), tmp_path / "s.nwk")
     with pytest.raises(StructentError, match=r"got a sampler; write it to a \.json file"):
         write_structure(
@@ -316,7 +316,7 @@ def test_a_class_without_groups_comes_back_as_its_own(tmp_path):
     ids=["circle", "sampler", "trivial", "pairs", "empty name"],
 )
 def test_a_table_holds_hierarchies_of_plain_names_alone(structure, tmp_path):
-    with pytest.raises(StructentError, match=r"a \.csv file holds .* to a \.json file"):
+    with pytest.raises(StructentError, match=r"a \.csv file needs .* to a \.json file"):
         write_structure(structure, tmp_path / "s.csv")
     assert list(tmp_path.iterdir()) == []
 

@@ -126,7 +126,7 @@ def test_a_folder_is_no_table(tmp_path):
         ("t.csv", b"a,b\n", "a table must have at least one row, got none"),
         ("t.csv", b"a,b\n1,2\n1,2,3\n", "cannot be read: found more fields"),
         ("t.csv", b"a,b\n1,\xe9\n", "cannot be read: invalid utf-8"),
-        ("t.csv", bytes(range(256)), "got bytes that are no text"),
+        ("t.csv", bytes(range(256)), "got bytes that are not text"),
         ("t.parquet", b"a,b\n1,2\n", "cannot be read: parquet"),
         ("t.csv.gz", gzip.compress(b"a,b\n1,2\n" * 999, mtime=0)[:30], "cannot be read"),
         ("t.xlsx", b"PK", "a table must end in .csv"),

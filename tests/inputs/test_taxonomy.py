@@ -196,7 +196,7 @@ def test_nodes_and_the_names_beside_them_are_a_structure_file(tmp_path):
     names.unlink()
     assert parse_structure(str(nodes), [9606, 9597, 9598, 10090]).structure.n_classes == 4
     with pytest.raises(
-        StructureError, match=r"need names.dmp, got 'Escherichia coli' .* beside it"
+        StructureError, match=r"need names.dmp, got 'Escherichia coli' .* same folder"
     ):
         parse_structure(str(nodes), LIFE)
 
@@ -216,8 +216,8 @@ def test_names_alone_have_no_tree(tmp_path):
         ("a table, with commas", "must begin with a number .* got 'a table, with commas'"),
         ("x\t|\t1\t|\tgenus\t|", "must begin with a number .* got 'x'"),
         ("7\t|\ty\t|\tgenus\t|", "must begin with a number .* got 'y'"),
-        ("7\t|\t99\t|\tgenus\t|", "the parent 99 of 7, which is not there"),
-        ("7\t|\t8\t|\tgenus\t|\n8\t|\t7\t|\tgenus\t|", "the parent 7 of 8, which goes round"),
+        ("7\t|\t99\t|\tgenus\t|", "the parent 99 of 7, which is missing"),
+        ("7\t|\t8\t|\tgenus\t|\n8\t|\t7\t|\tgenus\t|", "the parent 7 of 8, which is its own"),
     ],
 )
 def test_what_is_no_taxonomy_is_refused(tmp_path, line, message):
@@ -235,7 +235,7 @@ def test_unknown_classes_and_ranks_are_listed(tmp_path):
         hierarchy_from_taxonomy(nodes, names, classes=[9606, 5])
     with pytest.raises(StructureError, match=r"\(.*domain, .*\), got tribe"):
         hierarchy_from_taxonomy(nodes, names, ranks=["order", "tribe"], classes=LIFE)
-    with pytest.raises(StructureError, match="a hierarchy needs a level between"):
+    with pytest.raises(StructureError, match="a hierarchy needs a level with"):
         hierarchy_from_taxonomy(nodes, names, classes=["Pan paniscus", "Pan troglodytes"])
 
 

@@ -112,7 +112,7 @@ def test_axes_before_the_last_are_rows():
 
 
 def test_what_does_not_fit_is_refused():
-    with pytest.raises(StructureError, match="the kernel is there when the layer is built"):
+    with pytest.raises(StructureError, match="the layer has a kernel only after it is built"):
         StructuredDense(catalog.months()).kernel  # noqa: B018  asking is all
     dense = keras.layers.Dense(5)
     with pytest.raises(StructureError, match=r"a keras\.layers\.Dense that is built, got Dense"):

@@ -1,5 +1,7 @@
 """The JAX loss: optax's own where there is no structure, the reference where there is one."""
 
+from unittest.mock import patch
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,7 +23,9 @@ from structent import (
 from structent.kernels import reference
 from structent.losses.jax import (
     PartitionArrays,
+    formulas,
     partition_arrays,
+    plan,
     structured_cross_entropy,
     structured_cross_entropy_with_distributions,
 )
@@ -187,6 +191,95 @@ def test_the_loss_of_an_impossible_label_is_infinite_and_its_gradient_finite():
     value, gradient = value_and_gradient(structured_cross_entropy, logits, [0], pairs)
     assert np.isposinf(value).all()
     assert np.isfinite(gradient).all()
+
+
+# Faster ways, each tied to the reference
+
+TREE = RandomPartition(
+    [Partition(range(20), [i // size for i in range(20)]) for size in (10, 5, 2)]
+    + [Partition.singletons(range(20))],
+    [0.3, 0.1, 0.4, 0.2],
+)
+
+
+def expected_of_distributions(structure, logits, distributions):
+    """The mean loss and gradient of the classes, class by class."""
+    value, gradient = np.zeros(len(logits)), np.zeros(logits.shape)
+    for label, p in enumerate(distributions.T):
+        of_label = expected_of_labels(structure, logits, np.full(len(logits), label))
+        value += np.where(p == 0, 0, p * of_label[0])
+        gradient += p[:, None] * of_label[1]
+    return value, gradient
+
+
+@few_examples
+@given(problem=problems(largest=400.0))
+def test_any_partitions_may_be_summed_by_matrix_products(problem):
+    structure, logits, labels = problem
+    logits = logits.astype(np.float32)
+    with (
+        patch.object(plan, "_MANY_CLASSES", 0.5),
+        patch.object(formulas, "FEW_PARTITIONS", 0),
+        patch.object(formulas, "compiled", plan._fixed.__wrapped__),
+    ):
+        found = value_and_gradient(structured_cross_entropy, logits, labels, structure)
+    assert_close(found, expected_of_labels(structure, logits, labels))
+
+
+@few_examples
+@given(problem=problems())
+def test_the_blocks_of_a_tree_are_ranges_of_its_order(problem):
+    structure, _, _ = problem
+    known, (block_of, _) = plan.compiled(structure)
+    if known.ranges is None:
+        return
+    position, start, size = known.ranges
+    offset = position[None, :, None] - start[:, None]  # (classes, classes, partitions)
+    is_inside = (offset >= 0) & (offset < size[:, None])
+    np.testing.assert_array_equal(
+        is_inside, (block_of[:, :, None] == block_of[:, None]).transpose(1, 2, 0)
+    )
+
+
+@few_examples
+@given(
+    logits=arrays(np.float32, (7, 20), elements=st.floats(-100, 100, width=32)),
+    distributions=arrays(np.float64, (7, 20), elements=st.sampled_from([0.0, 0.25, 1.0])),
+)
+def test_distributions_in_a_tree_some_rows_at_a_time(logits, distributions):
+    # Two rows at a time, and one is left. Logits so far apart underflow in float32.
+    with patch.object(formulas, "_CACHED_LOGITS", 40):
+        found = value_and_gradient(
+            structured_cross_entropy_with_distributions, logits, distributions, TREE
+        )
+    expected = expected_of_distributions(TREE, logits, distributions)
+    # Sums of up to 20 losses of up to 200.
+    assert_close(found, expected, rtol=4e-6, atol=2e-5)
+
+
+def test_the_gradient_by_a_distribution_is_the_loss_of_each_class():
+    logits, _, distributions = noise(TREE, n=3)
+    found = jax.grad(lambda p: structured_cross_entropy_with_distributions(logits, p, TREE).sum())(
+        jnp.asarray(distributions)
+    )
+    expected = [expected_of_labels(TREE, logits, np.full(3, c))[0] for c in range(20)]
+    np.testing.assert_allclose(found, np.transpose(expected), rtol=2e-6)
+
+
+@pytest.mark.parametrize("largest", [3.0, 800.0])
+@pytest.mark.parametrize("twice", [jax.hessian, lambda f: jax.jacrev(jax.jacrev(f))])
+def test_the_loss_of_distributions_in_a_tree_is_differentiable_twice(twice, largest):
+    logits, _, distributions = noise(TREE, n=1)
+    logits[0, 5] = largest
+    with jax.enable_x64(True):
+        found = twice(
+            lambda z: structured_cross_entropy_with_distributions(z, distributions[0], TREE)
+        )(logits[0])
+    expected = sum(
+        p * reference.exact_curvature(logits, [c], TREE.block_of, TREE.weights, xp=np)[0]
+        for c, p in enumerate(distributions[0])
+    )
+    np.testing.assert_allclose(np.diag(found), expected, atol=1e-12)
 
 
 # Against optax

@@ -89,7 +89,7 @@ def test_a_level_that_judges_no_row_has_no_score():
     assert classes.n_rows == 0
     assert np.isnan([classes.log_loss, classes.accuracy, classes.skill, report.skill]).all()
     for metric in (block_accuracy, calibration_error):
-        with pytest.raises(StructureError, match="there must be a row whose label lies within one"):
+        with pytest.raises(StructureError, match="there must be a row whose label is within one"):
             metric(["tree"] * 3, PROBA, PLANTS, allow_blocks=True)
 
 

@@ -165,7 +165,7 @@ def test_where_all_classes_are_one_block_there_is_nothing_to_be_skilled_at():
         ([0.5, 0.5], "structure covers 3 classes but axis -1 of prior has 2 entries"),
         ([0.5, 0.5, 0.5], "prior must sum to 1"),
         ([[0.5, 0.25, 0.25]], "prior must have one axis"),
-        ([1.0, 0.0, 0.0], "prior must allow every class in y_true, got 0 for 'b'"),
+        ([1.0, 0.0, 0.0], "prior must be above 0 for every class in y_true, got 0 for 'b'"),
     ],
 )
 def test_a_prior_must_be_a_distribution_that_allows_the_rows(prior, message):

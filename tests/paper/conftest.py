@@ -17,6 +17,7 @@ if any(importlib.util.find_spec(package) is None for package in ("keras", "torch
         "test_fine_tuning.py",
         "test_last_layer.py",
         "test_networks.py",
+        "test_resnet50.py",
         "test_small_network.py",
         "test_training.py",
     ]

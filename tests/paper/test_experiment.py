@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -146,6 +146,7 @@ class Tiny:
     folder: Path
     act: Callable[[int], Any]
     n_runs: int = 4
+    files: dict[str, tuple[Path, ...]] = field(default_factory=dict)
 
     @property
     def name(self):
@@ -157,6 +158,9 @@ class Tiny:
 
     def runs(self):
         return [{"number": number} for number in range(self.n_runs)]
+
+    def sources(self, settings):  # noqa: ARG002  the same for all
+        return self.files
 
     def prepare(self, n_threads, on_progress):
         self._note(f"prepared with {n_threads}")
@@ -282,6 +286,66 @@ def test_a_finished_run_has_its_time_day_and_machine(tmp_path, kept):
     assert "Python 3." in run.machine
     assert "processors used: " in run.machine
     assert "numpy " in run.machine
+
+
+# Data
+
+
+@pytest.fixture
+def table(tmp_path):
+    file = tmp_path / "table.csv"
+    file.write_bytes(b"abc")
+    return file
+
+
+def done_on(table, tmp_path, kept, n_runs):
+    tiny = Tiny(tmp_path, square, n_runs=n_runs, files={"a table": (table,)})
+    do_runs(tiny, kept, n_jobs=1, on_progress=no_progress)
+    return tiny
+
+
+def test_a_finished_run_keeps_the_digests_of_its_data(tmp_path, kept, table):
+    done_on(table, tmp_path, kept, 2)
+    # The first 16 digits of SHA-256 of "abc", as FIPS 180-2 gives it.
+    assert [run.data for run in kept.finished()] == [{"a table": "ba7816bf8f01cfea"}] * 2
+    done_on(table, tmp_path, kept, 4)
+    assert len(kept.finished()) == 4
+
+
+def test_other_data_is_refused_before_anything_is_run(tmp_path, kept, table):
+    done_on(table, tmp_path, kept, 2)
+    before = kept.path.read_bytes()
+    table.write_bytes(b"abd")
+    with pytest.raises(StructentError) as told:
+        done_on(table, tmp_path, kept, 4)
+    assert str(told.value) == (
+        f"the runs in {kept.path} were made from a table with digest ba7816bf8f01cfea, got "
+        "a52d159f262b2c6d; give --data the files that they had, or another --out"
+    )
+    assert kept.path.read_bytes() == before
+    assert (tmp_path / "notes").read_text().splitlines()[1:] == ["0", "1"]
+
+
+def test_where_all_is_done_the_data_need_not_be_there(tmp_path, kept, table):
+    done_on(table, tmp_path, kept, 2)
+    table.unlink()
+    done_on(table, tmp_path, kept, 2)
+    with pytest.raises(StructentError, match=r"a run needs .*table.csv, which cannot be read"):
+        done_on(table, tmp_path, kept, 3)
+
+
+def test_no_run_is_added_to_runs_without_digests(tmp_path, kept, table):
+    kept.add(Finished({"number": 0}, {"value": 0}, 1.0, "2026-01-02", "a machine"))
+    with pytest.raises(StructentError, match=r"got one without; .*paper.stamping --data DATA"):
+        done_on(table, tmp_path, kept, 2)
+    assert kept.finished_of([{"number": 0}])[0].data is None  # but they can be read
+
+
+def test_runs_of_different_data_are_not_read_from_one_file(kept):
+    for value in ("1", "1", "2"):
+        kept.add(Finished({}, {}, 1.0, "2026-01-02", "a machine", {"weather": value}))
+    with pytest.raises(StructentError, match="got weather with digests 1 and 2; keep the runs of"):
+        kept.finished()
 
 
 # Processes

@@ -205,6 +205,7 @@ def test_linear_models_and_trees_are_run_apart_and_the_page_waits_for_both(
         return prior_result(settings)
 
     monkeypatch.setattr(Prior, "run", run)
+    monkeypatch.setattr(Prior, "sources", lambda *_: {})
     asked = ["prior", "--data", "folder", "--out", tmp_path, "--problem"]
     code, out, err = paper_command(*asked, "linear")
     assert (code, out) == (0, "")
@@ -336,7 +337,7 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(
     # Before it stand the warnings that two rounds are too few, as often as a run got that far.
     assert "Finished runs are in" in " ".join(note.split())
     assert "Traceback" not in note
-    assert sentence == "paper: broken off; no file was left half written"
+    assert sentence == "paper: interrupted; no file was left incomplete"
     before = kept.read_bytes()
     assert 1 <= len(numbers(kept)) < 10
     assert files(tmp_path) == {"months.jsonl"}

@@ -28,6 +28,7 @@ def cifar100(experiment, preset, *options):
         cifar100("1C", "quick", "--backbone", BACKBONE),
         cifar100("1D", "paper", "--backbone", BACKBONE),
         ("answers", ["answers"]),
+        ("choices", ["choices"]),
         ("coarse_labels", ["coarse_labels"]),
         ("drawing", ["drawing"]),
         ("joint_targets", ["joint_targets"]),

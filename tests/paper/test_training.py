@@ -14,14 +14,13 @@ from paper import training as module
 from paper.images import images_of_trial, read_images
 from paper.networks import read_backbone, small_cnn, with_head
 from paper.paper_numbers import LAYERS, MEASURES, OTHER_LOSSES, PAPER_LOSSES
+from paper.soft_labels import smoothed_labels, soft_labels
 from paper.training import (
     Epochs,
     Judged,
     Measures,
     image_trial,
     last_layer,
-    smoothed_labels,
-    soft_labels,
     training_loss,
     trajectories,
     use_machine,

@@ -96,7 +96,7 @@ def test_a_name_may_be_long():
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("(a,b)", "must end in ';', got text that breaks off"),
+        ("(a,b)", "must end in ';', got text that ends too early"),
         ("((a,b);", "line 1, column 7: got ';' where it cannot stand"),
         ("(a,b));", r"column 6: got '\)' where it cannot stand"),
         ("a,b;", "column 2: got ',' where it cannot stand"),

@@ -92,7 +92,7 @@ def test_with_singleton_weight_adds_the_singletons_where_they_are_missing():
 
 def test_with_singleton_weight_of_the_trivial_structure():
     assert trivial(["a", "b"]).with_singleton_weight(1.0) == trivial(["a", "b"])
-    with pytest.raises(StructureError, match=r"no partition but the singletons, got 0.5"):
+    with pytest.raises(StructureError, match=r"the singletons are the only partition, got 0.5"):
         trivial(["a", "b"]).with_singleton_weight(0.5)
 
 

@@ -51,7 +51,7 @@ def test_false_comes_before_true():
 def test_a_circle_with_a_month_missing_says_so():
     _, (note,) = natural_order(["Jan", "Feb", "Dec"], kind="circular")
     assert note == (
-        "the data has 3 of the 12 months, and those next to a gap are neighbours; "
+        "the data has 3 of the 12 months, and those on both sides of a gap are neighbours; "
         "'circular:order=Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec' keeps all places"
     )
     assert natural_order(calendar.day_name, kind="circular")[1] == ()
@@ -109,7 +109,7 @@ def test_a_short_form_is_built_from_the_labels_of_the_rows(spec, labels, expecte
 def test_a_short_form_that_needs_more_than_labels_is_refused_with_what_to_pass(spec, advice):
     with pytest.raises(StructureError, match=re.escape(advice)) as caught:
         structure_of_labels(spec, ["oak", "ash"])
-    assert f"which need nothing but labels, got {spec!r}" in str(caught.value)
+    assert f"which need only labels, got {spec!r}" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

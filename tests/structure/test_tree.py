@@ -168,7 +168,7 @@ def test_a_tree_that_is_a_chain_comes_back():
 @pytest.mark.parametrize("method", ["to_newick", "to_networkx"])
 @pytest.mark.parametrize("structure", [circular(range(6), width=2), ordinal(["S", "M", "L"])])
 def test_what_is_no_hierarchy_is_refused(method, structure):
-    message = r"holds a hierarchy, whose partitions are nested, .* save\(\) keeps it as JSON"
+    message = r"needs a hierarchy with nested partitions, .* save\(\) keeps it as JSON"
     with pytest.raises(StructureError, match=message):
         getattr(structure, method)()
 

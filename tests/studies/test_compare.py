@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from structent import (
@@ -18,6 +19,7 @@ from structent import (
     circular,
     hierarchy,
 )
+from structent.decisions import block_scores
 from structent.metrics import block_log_loss
 from structent.studies import LearnedStructure, compare, setup
 from structent.studies import plan as plans
@@ -364,6 +366,37 @@ def test_the_best_model_is_calibrated_by_rows_that_its_models_had_not_seen(usefu
     assert np.mean([len(answer) for answer in answers.sets]) < len(found.task.classes) - 2
 
 
+def test_the_calibration_is_by_models_like_the_one_that_is_kept():
+    structure, features, labels = planted_problem(300, own=0.3)
+    found = compare(features, labels, structure, random_state=1, **{**FAST, "n_repeats": 1})
+    chosen = found.chosen["structure"]
+    assert len(set(chosen)) > 1, "the splits must have chosen differently for this test"
+    forced = replace(found, verdict=replace(found.verdict, finding="use it"))
+    candidate = forced.recommended
+    like = next(
+        split.structure.tried
+        for split in found.keeper.done
+        if split.structure.tried.candidate == candidate
+    )
+    classes = sorted(structure.classes)
+    proba = np.empty((300, len(classes)))
+    for split in found.keeper.done:
+        rest = np.setdiff1d(np.arange(300), split.test)
+        settings = (
+            split.structure.tried.settings
+            if split.structure.tried.candidate == candidate
+            else like.settings
+        )
+        model = clone(TREES).set_params(
+            structure=structure, weights=candidate.loss,
+            leaf_smoothing=candidate.sharing or None, **settings,
+        )  # fmt: skip
+        model.fit(features[rest], labels[rest])
+        proba[split.test] = model.predict_proba(features[split.test])
+    expected = block_scores(labels, proba, structure, classes=classes)
+    np.testing.assert_allclose(forced.best_model().block_scores_, np.sort(expected), atol=1e-12)
+
+
 def test_more_is_chosen_before_less_only_if_it_is_chosen_more_often(useful):
     found, _, _ = useful
     few, many = Candidate(loss=0.4), Candidate(0.4, 0.6)
@@ -397,7 +430,7 @@ def test_coarse_rows_are_learned_from_and_judged_where_they_can_be():
     assert sum(found.task.counts) == len(found.labels) == len(found.proba["none"]) == 60
     np.testing.assert_array_equal(found.labels, CODES[1::2])
     assert np.isfinite(found.scores["scrambled"].by_level).all()
-    assert "60 rows are known by a block" in found.task.notes[-1]
+    assert "60 rows are known only by a block" in found.task.notes[-1]
 
 
 def test_every_fold_needs_a_row_of_known_class():

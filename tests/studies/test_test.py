@@ -115,7 +115,10 @@ def test_it_stops_at_the_copy_that_makes_the_answer_clear():
     assert (found.p_value, found.p.n_drawn, len(found.null)) == (2 / 4, 4, 4)
     assert found.finding == "no evidence"
     assert found.notes == (
-        "It was stopped after 4 scrambled copies, when 2 were as good as the structure: p = 2/4.",
+        (
+            "The test stopped after 4 scrambled copies, because 2 of them were as good as the "
+            "structure: p = 2/4."
+        ),
     )
     assert len(losses.asked) == 2 + 4
 
@@ -332,7 +335,7 @@ def test_a_file_that_holds_something_else_is_refused(rows, tmp_path):
         structure_test(*rows, CIRCLE, estimator=LINEAR, random_state=0, keep_in=kept)
     with pytest.raises(StructentError, match="keep_in must be a file in a folder that exists"):
         structure_test(*rows, CIRCLE, random_state=0, keep_in=tmp_path / "no" / "losses.jsonl")
-    with pytest.raises(StructentError, match="keep_in needs random_state"):
+    with pytest.raises(StructentError, match="keep_in needs a random_state"):
         structure_test(*rows, CIRCLE, keep_in=tmp_path / "losses.jsonl")
 
 
@@ -380,7 +383,10 @@ def test_bad_input_is_refused_with_the_way_out(rows, changed, message):
         (lambda _: [1.0, 2.0, 3.0], "one for each of the 5 folds of every repeat"),
         (lambda _: [np.inf] * 5, "losses must be finite"),
         (lambda _: None, "losses must be finite"),
-        (lambda s: [1.0] * (5 if s is CIRCLE else 10), "as many losses for every structure"),
+        (
+            lambda s: [1.0] * (5 if s is CIRCLE else 10),
+            "the same number of losses for every structure",
+        ),
         (lambda _: {}, "fit_and_score must return numbers"),
     ],
 )
@@ -453,5 +459,5 @@ def test_an_estimator_is_scored_on_the_folds_of_the_test(tmp_path):
 
 def test_a_sampler_has_no_partitions_to_leave_out():
     sampler = SpanningTreePartitions(LabelGraph([(0, 1), (1, 2)]), 2, 0.5)
-    with pytest.raises(StructentError, match="whose partitions can be left out one by one"):
+    with pytest.raises(StructentError, match="so that partitions can be left out"):
         gains_of(lambda _: [1.0] * 5, sampler)

@@ -30,6 +30,11 @@ def test_what_was_chosen_is_told_for_the_copies_too():
     )
 
 
+def test_where_some_structure_was_chosen_every_time_none_is_not_counted():
+    told = chosen_sentence(with_choice((BOTH,) * 10, (NONE,) * 10))
+    assert "most often, in 10 of 10 splits. For scrambled copies" in told
+
+
 def test_where_none_was_chosen_most_often_it_is_said_once():
     told = chosen_sentence(with_choice((BOTH,) * 3 + (NONE,) * 7, (NONE,) * 10))
     assert told.startswith("Validation rows chose no structure most often, in 7 of 10 splits. For")
@@ -65,13 +70,18 @@ def test_more_repeats_find_smaller_gains_and_four_times_the_rows_half_of_it():
     comparison, gain = undecided(10)
     repeats, rows = next_steps(comparison)
     expected = gain * np.sqrt((1 / 50 + 1 / 4) / (1 / 10 + 1 / 4))
-    assert repeats == f"To find a gain of {expected:.3g}, add --repeats 10."
-    assert rows.startswith(f"To find half of it, {gain / 2:.2g}, takes about 2,400 rows")
+    assert repeats == f"To find a gain of {expected:.2g}, add --repeats 10."
+    assert rows.startswith(f"To find a gain of {gain / 2:.2g}, you need about 2,400 rows")
+    assert next_steps(comparison, repeats="n_repeats={}")[0].endswith("add n_repeats=10.")
 
 
 def test_where_there_are_many_splits_only_more_rows_help():
     (rows,) = next_steps(undecided(50)[0])
-    assert "four times as long" in rows
+    assert "four times as many" in rows
+
+
+def test_repeats_that_hardly_help_are_not_recommended():
+    assert len(next_steps(undecided(15)[0])) == 1
 
 
 @pytest.mark.parametrize("finding", ["use it", "do not use it"])

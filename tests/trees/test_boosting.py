@@ -345,7 +345,8 @@ def worth_threads(monkeypatch):
         (sketch, "_LEAST_ROWS"), (forest, "_LEAST_ROWS"),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, 1)
-    monkeypatch.setattr(boosting, "_BLOCK", 7)
+    monkeypatch.setattr(boosting, "BLOCK", 7)
+    monkeypatch.setattr(boosting, "_FEW_NUMBERS", 0)
 
 
 @pytest.mark.usefixtures("worth_threads")
@@ -380,6 +381,51 @@ def test_threads_give_the_same_bytes_with_sets_and_validation():
     ]  # fmt: skip
     assert made[0].losses == made[1].losses
     assert made[0].forest.to_bytes() == made[1].forest.to_bytes()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 120),
+    structure=st.sampled_from([MONTHS, ordinal(range(12)), trivial(range(12))]),
+    way=st.builds(
+        how,
+        st.integers(1, 40),
+        limits=st.builds(Limits, st.integers(1, 5), st.sampled_from([None, 3, 6])),
+        subsample=st.sampled_from([0.4, 0.8, 1.0]),
+        curvature=st.sampled_from(CURVATURES),
+        split_search=st.sampled_from(["full", "sketch"]),
+        leaf_smoothing=st.sampled_from([0.0, 0.6]),
+        early_stopping_rounds=st.sampled_from([None, 1, 5]),
+        seed=st.integers(0, 3),
+    ),
+    has_validation=st.booleans(),
+)
+def test_compiled_rounds_are_those_of_single_steps_bit_for_bit(
+    seed, n, structure, way, has_validation
+):
+    rng = np.random.default_rng(seed)
+    rows = made_rows(seed, n, weights=rng.choice([0.0, 1e-3, 1.0, 7.0], size=n) + (n == 1))
+    rows.weights[0] = 1.0
+    validation = made_rows(seed + 1, 30) if has_validation else None
+    relatives = Relatives.of(structure)
+    seen = []
+
+    def boosted():
+        seen.clear()
+        made = boost(
+            rows, START, always(structure), way, validation=validation,
+            plain=always(trivial(structure.classes))(0), relatives_of_round=lambda _: relatives,
+            on_round=lambda *told: seen.append(told),
+        )  # fmt: skip
+        return made.forest.to_bytes(), made.losses, made.shares_of_rows.tolist(), list(seen)
+
+    compiled = boosted()
+    again = boosted()  # from draws that were kept
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Booster, "can_compile", lambda *_: False)
+        assert compiled == boosted()
+    assert compiled == again
 
 
 @pytest.mark.parametrize(

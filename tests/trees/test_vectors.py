@@ -5,12 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from structent.kernels import cpu
 from structent.trees import (
-    boosting,
     forest,
     growing,
     histogram,
+    leaves,
+    rounds,
     sketch,
+    smoothing,
     splits,
     vectors,
     walking,
@@ -20,11 +23,15 @@ from structent.trees import (
 USERS = {
     **{
         (module, "DIGEST_OF_VECTORS"): vectors
-        for module in (boosting, histogram, sketch, splits, walking)
+        for module in (histogram, leaves, sketch, splits, walking)
     },
     (forest, "DIGEST_OF_WALKING"): walking,
     (growing, "DIGEST_OF_HISTOGRAM"): histogram,
     (growing, "DIGEST_OF_SPLITS"): splits,
+    **{
+        (rounds, f"DIGEST_OF_{used.__name__.rpartition('.')[2].upper()}"): used
+        for used in (cpu, forest, growing, leaves, sketch, smoothing, walking)
+    },
 }
 
 

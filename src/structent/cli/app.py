@@ -16,10 +16,10 @@ class _Command(NamedTuple):
     module: str
     function: str
     help: str
-    examples: tuple[str, ...] = ()
+    examples: tuple[str, ...]
 
 
-# The help is the first sentence of the function, which would have to be imported to be read.
+# The help repeats the first sentence of the function, so that --help need not import it.
 COMMANDS = {
     "compare": _Command(
         "compare", "compare",
@@ -38,7 +38,7 @@ COMMANDS = {
     ),
     "train": _Command(
         "models", "train",
-        "Train a model with the structure on all rows, or on all but those held back.",
+        "Train a model with the structure on all rows that are not held out.",
         ("structent train days.csv --target month --structure months --save months.structent",),
     ),
     "predict": _Command(
@@ -52,7 +52,14 @@ COMMANDS = {
         "models", "evaluate", "Score a model on the rows of a table, level by level.",
         ("structent evaluate plants.structent labelled.csv",),
     ),
-    "structure": _Command("structures", "app", "Look at structures, check and convert them."),
+    "structure": _Command(
+        "structures", "app", "Look at structures, check and convert them.",
+        (
+            "structent structure show circular:width=2 --classes north,east,south,west",
+            "structent structure check species.csv plants.csv --target species",
+            "structent structure convert species.csv -o species.json",
+        ),
+    ),
     "entropy": _Command(
         "structures", "entropy",
         "Measure the entropy of the labels, and what each feature tells about them.",
@@ -60,13 +67,18 @@ COMMANDS = {
     ),
     "demo": _Command(
         "demo", "demo",
-        "Ask two questions of real weather, and see what a comparison says.",
+        "See compare answer two questions about real weather data.",
+        ("structent demo", "structent demo --folder reports"),
     ),
 }  # fmt: skip
 
 
 class _Commands(TyperGroup):
-    """Commands of which only the help is known before one is run."""
+    """A group that imports a command only when it is run."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the option ``--help``, without a type in the help."""
+        return _without_type(super().get_help_option(ctx))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the name of the command to run, the command itself, and its arguments."""
@@ -77,15 +89,16 @@ class _Commands(TyperGroup):
 def loaded(name: str) -> Any:
     """Return a command by its name, importing what it needs."""
     found = COMMANDS[name]
-    if sys.stderr.isatty():  # what is loaded takes seconds; the next line is written over this one
+    if sys.stderr.isatty():  # imports take seconds; the next output overwrites this line
         sys.stderr.write("Getting ready ...\r")
         sys.stderr.flush()
     function = getattr(import_module(f"structent.cli.{found.module}"), found.function)
+    # Blank lines keep the examples on lines of their own.
+    examples = "\n\n".join(("Examples:", *found.examples))
     if isinstance(function, typer.Typer):
+        function.info.epilog = examples
         return _without_types_of_flags(typer.main.get_command(function))
     alone = typer.Typer(add_completion=False)
-    # Blank lines keep the examples on lines of their own.
-    examples = "\n\n".join(("Examples:", *found.examples)) if found.examples else None
     alone.command(name, epilog=examples)(function)
     return _without_types_of_flags(typer.main.get_command(alone))
 
@@ -94,9 +107,17 @@ def _without_types_of_flags(command: Any) -> Any:
     """Return a command whose help does not say ``<bool>`` beside options that take no value."""
     for each in (command, *getattr(command, "commands", {}).values()):
         for option in each.params:
-            if getattr(option, "is_flag", False):
-                option.metavar = ""
+            _without_type(option)
+        help_option = each.get_help_option
+        each.get_help_option = lambda ctx, made=help_option: _without_type(made(ctx))
     return command
+
+
+def _without_type(option: Any) -> Any:
+    """Return an option; if it is a flag, the help shows no type beside it."""
+    if getattr(option, "is_flag", False):
+        option.metavar = ""
+    return option
 
 
 app = typer.Typer(
@@ -119,7 +140,11 @@ def options_of_all(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            metavar="",
+            help="Print the version.",
         ),
     ] = False,
 ) -> None:
@@ -127,7 +152,7 @@ def options_of_all(
 
 
 def _stand_in() -> None:
-    """Stand in the list for a command that is not imported yet."""
+    """Placeholder in the list for a command that is not imported yet."""
 
 
 for _name, _command in COMMANDS.items():

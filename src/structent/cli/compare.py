@@ -52,12 +52,15 @@ def compare(  # noqa: PLR0913  a command has many options
     group: options.Group = None,
     folds: Annotated[
         int | None,
-        typer.Option(help="Folds of the cross-validation; else by the size of the table."),
+        typer.Option(
+            help="Folds of the cross-validation; by default the size of the table decides."
+        ),
     ] = None,
     repeats: Annotated[
         int | None,
         typer.Option(
-            help="How often to repeat it, with other folds; else by the size of the table.",
+            help="Repeats of the cross-validation with other folds; by default the size of the "
+            "table decides.",
             callback=options.whole_number(1, 1000),
         ),
     ] = None,
@@ -65,23 +68,23 @@ def compare(  # noqa: PLR0913  a command has many options
     budget: Annotated[
         float | None,
         typer.Option(
-            help="The minutes after which it ends with what is done. Without it, large tables "
-            "have a budget that is said at the start, and others none.",
+            help="Stop after this many minutes and report the splits that are done. By default "
+            "only large tables have a limit, which is shown at the start.",
             callback=_checked_budget,
         ),
     ] = None,
     learning_curve: Annotated[
-        bool, typer.Option("--learning-curve", help="Train on parts of the rows, too.")
+        bool, typer.Option("--learning-curve", help="Also train on smaller parts of the rows.")
     ] = False,
     target_is_class: options.TargetIsClass = False,
     allow_blocks: options.AllowBlocks = False,
     save: options.Save = None,
-    report: Annotated[Path | None, typer.Option(help="Where to write the HTML report.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML report to this file.")] = None,
     predictions: Annotated[
         Path | None,
         typer.Option(
-            help="Where to write, as .csv or .parquet, the probabilities that the models gave to "
-            "test rows."
+            help="Write the probabilities that the models gave to test rows to this .csv or "
+            ".parquet file."
         ),
     ] = None,
     seed: options.Seed = 0,
@@ -154,8 +157,8 @@ def _tested_rows(found: Comparison) -> pl.DataFrame:
 def _checked_budget(minutes: float | None) -> float | None:
     if minutes is not None and not minutes >= LEAST_MINUTES:  # NaN is not either
         raise StructentError(
-            f"--budget must be at least {LEAST_MINUTES:g} minutes, the least in which a comparison "
-            f"can say anything, got {minutes:g}; leave it out for the default"
+            f"--budget must be at least {LEAST_MINUTES:g} minutes, because a shorter comparison "
+            f"finds nothing, got {minutes:g}; leave it out for the default"
         )
     return minutes
 
@@ -166,9 +169,7 @@ def _to_learn(structure: str, *, allow_blocks: bool) -> LearnedStructure | None:
     if kind != "learn":
         return None
     if allow_blocks:
-        raise StructentError(
-            f"--allow-blocks needs a structure that says what a block is, got {structure}"
-        )
+        raise StructentError(f"--allow-blocks needs a structure with named blocks, got {structure}")
     asked = Options(kind, rest)
     asked.check_names("levels")
     n_levels = asked.integer("levels", LearnedStructure.n_levels)
@@ -177,14 +178,14 @@ def _to_learn(structure: str, *, allow_blocks: bool) -> LearnedStructure | None:
 
 
 def _plan_told(output: Output, budget: float | None) -> Callable[[Plan], None]:
-    """Return what says at the start how long a comparison takes, where it takes minutes."""
+    """Return a function that prints the expected time at the start, if it is minutes."""
 
     def tell(plan: Plan) -> None:
         end = plan.cap if budget is None else budget
         if plan.cap is not None:
             output.notes(
-                f"This takes about {plan.minutes:,.0f} minutes on two cores; after {end:g} minutes "
-                "it ends with what is done (--budget changes that)."
+                f"This takes about {plan.minutes:,.0f} minutes on two cores. It stops after "
+                f"{end:g} minutes and reports what is done by then (--budget changes that)."
             )
 
     return tell
@@ -199,7 +200,7 @@ def shown(
     kept: KeptModel | None = None,
     cautions: Sequence[str] = (),
 ) -> Lines:
-    """Return what a person reads: the tables, what to beware of, and the verdict last."""
+    """Return the lines for the terminal: tables, cautions, and the verdict last."""
     task, plan = found.task, found.plan
     lines: list[Any] = [
         Text(

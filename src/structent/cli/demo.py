@@ -1,4 +1,4 @@
-"""``structent demo``: two questions to real weather, and what to type with a table of one's own."""
+"""``structent demo``: two questions about real weather, and the commands for your own table."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Act(NamedTuple):
 _ACTS = (
     _Act(
         "hours",
-        "What hour of the day is it, by the weather at New York's JFK airport? Hours form a "
+        "Can the weather at New York's JFK airport tell the hour of the day? Hours form a "
         "circle: 23 is next to 0.",
         jfk_weather_file(),
         "hour",
@@ -50,14 +50,14 @@ _ACTS = (
     ),
     _Act(
         "months",
-        "Which month is it, by the weather of a day in Seattle? Months form a circle, too.",
+        "Can the weather of a day in Seattle tell the month? Months form a circle, too.",
         seattle_weather_file(),
         "month",
         "circular:width=3",
         Columns("precipitation,temp_max,temp_min,wind", None, None),
     ),
 )
-_NEXT = """With a table of your own:
+_NEXT = """With your own table:
   structent compare table.csv --target label --structure ordinal --report report.html
   structent compare table.csv --target label --structure ordinal --save model.structent
   structent predict model.structent new.csv -o predictions.csv
@@ -67,7 +67,7 @@ In place of ordinal: circular:width=3, hierarchy:columns=genus,family, graph:edg
 def demo(
     folder: Annotated[Path, typer.Option(help="Where to write the two HTML reports.")] = Path(),
 ) -> None:
-    """Ask two questions of real weather, and see what a comparison says."""
+    """See compare answer two questions about real weather data."""
     output = Output(as_json=False, quiet=False)
     reports = {act.name: folder / f"structent-demo-{act.name}.html" for act in _ACTS}
     check_outputs({f"the report on {name}": path for name, path in reports.items()}, [])

@@ -1,4 +1,4 @@
-"""How a command ends that fails: one sentence, and an exit code that says what kind of failure."""
+"""How a failed command ends: with one sentence, and an exit code for the kind of failure."""
 
 import os
 import sys
@@ -12,14 +12,14 @@ from structent.errors import StructentError
 
 @contextmanager
 def warnings_kept_back() -> Iterator[None]:
-    """Show no warning of a library: it is written for those who call it from Python.
+    """Hide warnings of libraries, which are written for people who call them from Python.
 
-    What a user of the command should know is told in its own words; ``STRUCTENT_DEBUG=1`` shows
-    all warnings.
+    The command tells its users what they should know in its own words. ``STRUCTENT_DEBUG=1``
+    shows all warnings.
     """
     with warnings.catch_warnings():
         if not os.environ.get("STRUCTENT_DEBUG"):
-            # scikit-learn's, of every text label that occurs once; numbers are refused before.
+            # scikit-learn warns about text labels that occur once; numbers are refused earlier.
             warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
             warnings.showwarning = lambda *_arguments, **_options: None
         yield
@@ -27,7 +27,7 @@ def warnings_kept_back() -> Iterator[None]:
 
 @contextmanager
 def errors_told_in_a_sentence(program: str) -> Iterator[None]:
-    """Let a program end with one sentence where it fails, never with a traceback.
+    """End a program that fails with one sentence, never with a traceback.
 
     The exit code is 2 for wrong usage or input, 1 for what failed while running, 130 for Ctrl-C.
     """

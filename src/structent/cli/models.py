@@ -1,4 +1,4 @@
-"""``structent train``, ``predict`` and ``evaluate``: a model of one's own."""
+"""``structent train``, ``predict`` and ``evaluate``: train a model and use it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def train(  # noqa: PLR0913  a command has many options
     *,
     target: options.Target,
     structure: options.Structure,
-    save: Annotated[Path, typer.Option(help="Where to keep the model.")],
+    save: Annotated[Path, typer.Option(help="Save the model to this file.")],
     model: Annotated[
         str,
         typer.Option(
@@ -58,13 +58,24 @@ def train(  # noqa: PLR0913  a command has many options
     keep: options.Keep = None,
     drop: options.Drop = None,
     weights: Annotated[
-        str, typer.Option(help="The weight of the singletons, auto, or own (the structure's).")
+        str,
+        typer.Option(
+            help="The structure in the loss, as the weight of the singletons: a number, auto, or "
+            "own (as in the structure)."
+        ),
     ] = "own",
+    sharing: Annotated[
+        str,
+        typer.Option(
+            help="The structure in the parameters: how much related classes share, from 0 to below "
+            "1, or auto (chosen on held-out rows)."
+        ),
+    ] = "auto",
     calibrate: Annotated[
         float | None,
         typer.Option(
-            help="Hold back this share of the rows, e.g. 0.2, so that predict --confidence keeps "
-            "what it promises."
+            help="Hold out this share of the rows, e.g. 0.2, to calibrate the answers of predict "
+            "--confidence."
         ),
     ] = None,
     target_is_class: options.TargetIsClass = False,
@@ -74,7 +85,7 @@ def train(  # noqa: PLR0913  a command has many options
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Train a model with the structure on all rows, or on all but those held back."""
+    """Train a model with the structure on all rows that are not held out."""
     output = Output(as_json=as_json, quiet=quiet)
     check_outputs({"--save": save}, [data, *files_of(structure)])
     columns = Columns(features, keep, drop)
@@ -88,12 +99,13 @@ def train(  # noqa: PLR0913  a command has many options
     _check_can_train(table.labels[~is_held_back], calibrate)
     fitted: Fitted
     if model == "linear":
-        fitted = _untrained_linear(relation, _weights(weights))
+        fitted = _untrained_linear(relation, _weights(weights), _sharing(sharing))
     else:
         shown = output.messages.is_terminal and not quiet and not as_json
         fitted = StructuredBoostingClassifier(
-            relation, weights=_weights(weights), n_jobs=jobs, progress=shown
-        )
+            relation, weights=_weights(weights), leaf_smoothing=_sharing(sharing), n_jobs=jobs,
+            progress=shown,
+        )  # fmt: skip
     fitted.set_params(random_state=seed, allow_blocks=allow_blocks)
     fitted.fit(table.features.filter(~is_held_back), table.labels[~is_held_back])
     if calibrate is not None:
@@ -109,10 +121,13 @@ def predict(
     model: options.Model,
     data: options.Data,
     out: Annotated[Path, typer.Option("-o", "--output", help="A .parquet or .csv file.")],
-    level: Annotated[str | None, typer.Option(help="Name the block of this level, too.")] = None,
+    level: Annotated[str | None, typer.Option(help="Also write the block of this level.")] = None,
     confidence: Annotated[
         float | None,
-        typer.Option(help="Retreat to a block until it can be trusted to this degree, e.g. 0.9."),
+        typer.Option(
+            help="Answer with a block of classes where a single class is less certain than this, "
+            "e.g. 0.9."
+        ),
     ] = None,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
@@ -182,9 +197,9 @@ def save_model(model: Fitted, path: Path, question: Question, target: str) -> No
 def _held_back(
     share: float | None, structure: Structure, labels: NDArray[Any], seed: int
 ) -> NDArray[np.bool_]:
-    """Return which rows are held back for calibration: a share of all, drawn alike; none if None.
+    """Return which rows are held out for calibration: a random share of all, none if None.
 
-    Not class by class: rows to come are not drawn so either.
+    They are not stratified by class, because new rows are not stratified either.
     """
     n_rows = len(labels)
     is_held_back = np.zeros(n_rows, dtype=np.bool_)
@@ -212,7 +227,7 @@ def _held_back(
 
 
 def _untrained_linear(
-    structure: Structure, weights: str | float | None
+    structure: Structure, weights: str | float | None, sharing: str | float
 ) -> StructuredLogisticRegression:
     if not isinstance(structure, RandomPartition):
         raise StructentError(
@@ -220,15 +235,16 @@ def _untrained_linear(
             "round; use --model boosting, or give a hierarchy, circular or ordinal structure"
         )
     return StructuredLogisticRegression(
-        structure, weights=weights, encode=True, max_iter=_ITERATIONS
-    )
+        structure, weights=weights, prior=sharing if isinstance(sharing, str) else 1.0 - sharing,
+        encode=True, max_iter=_ITERATIONS,
+    )  # fmt: skip
 
 
 def _check_can_train(labels: NDArray[Any], calibrate: float | None) -> None:
-    """Refuse rows of which none can be spared to tell when to stop."""
+    """Refuse tables with too few rows for early stopping."""
     _, counts = np.unique(labels, return_counts=True)
     if len(counts) < 2 or counts.max() < 2:
-        advice = "give more rows" if calibrate is None else "hold back fewer by --calibrate"
+        advice = "give more rows" if calibrate is None else "hold out fewer with --calibrate"
         raise StructentError(
             "training needs two classes or more, one of them with two rows or more, got classes "
             f"with {counts[:10].tolist()} rows; {advice}"
@@ -249,10 +265,25 @@ def _weights(given: str) -> str | float | None:
     return checked_fraction(weight, "--weights")
 
 
+def _sharing(given: str) -> str | float:
+    if given == "auto":
+        return given
+    wrong = StructentError(
+        f"--sharing must be auto or a number from 0 to below 1, got {given!r}; 0 shares nothing"
+    )
+    try:
+        share = float(given)
+    except ValueError:
+        raise wrong from None
+    if not 0 <= share < 1:
+        raise wrong
+    return share
+
+
 def _trained(
     model: Fitted, path: Path, is_held_back: NDArray[np.bool_]
 ) -> tuple[str, dict[str, Any]]:
-    """Return what to say of a model that was trained, in a sentence and for JSON."""
+    """Return the description of a trained model, as a sentence and for JSON."""
     if isinstance(model, StructuredLogisticRegression):
         what, facts = _trained_linear(model)
         steps, most, name = model.n_iter_, model.max_iter, "iterations"
@@ -261,7 +292,7 @@ def _trained(
         steps, most, name = facts["rounds"], model.n_estimators, "rounds"
     sentence = f"{path}: {what}{_calibrated_on(is_held_back)}"
     if steps == most:
-        sentence += f"; it was still improving after {steps:,} {name}, the most there are"
+        sentence += f"; it was still improving after {steps:,} {name}, the limit"
     rest = {"weights": model.weights_.tolist(), "calibration_rows": int(is_held_back.sum())}
     return sentence, {"model": str(path), **facts, **rest}
 
@@ -270,27 +301,41 @@ def _trained_boosting(model: StructuredBoostingClassifier) -> tuple[str, dict[st
     facts: dict[str, Any] = {
         "rounds": model.best_iteration_ + 1,
         "max_depth": model.max_depth_,
+        "sharing": model.leaf_smoothing_,
         "validation_log_loss": float(np.asarray(model.validation_log_loss_).min()),
     }
     what = (
-        f"{facts['rounds']} rounds of trees of depth {facts['max_depth']}, validation log "
-        f"loss {facts['validation_log_loss']:.4f}"
+        f"{facts['rounds']} rounds of trees of depth {facts['max_depth']}, "
+        f"{_shared(facts['sharing'])}, validation log loss {facts['validation_log_loss']:.4f}"
     )
     return what, facts
 
 
 def _trained_linear(model: StructuredLogisticRegression) -> tuple[str, dict[str, Any]]:
     n_classes, n_features = model.coef_.shape
-    what = f"a linear model of {n_features:,} columns and {n_classes:,} classes"
-    return what, {"iterations": model.n_iter_, "columns": n_features}
+    # The prior has the partitions of the structure, and the singletons if it lacks them.
+    structure: Any = model.structure_
+    partitions = structure.with_singleton_weight(0.5).partitions
+    sharing = 1.0 - float(model.prior_[[each.is_singletons for each in partitions]].sum())
+    what = (
+        f"a linear model of {n_features:,} columns and {n_classes:,} classes, {_shared(sharing)}, "
+        f"C = {model.C_:.2g}"
+    )
+    return what, {
+        "iterations": model.n_iter_, "columns": n_features, "sharing": sharing, "C": model.C_,
+    }  # fmt: skip
+
+
+def _shared(sharing: float) -> str:
+    return f"sharing {sharing:.2g}" if sharing > 0 else "sharing nothing"
 
 
 def _calibrated_on(is_held_back: NDArray[np.bool_]) -> str:
-    """Return what to add to the result of training."""
+    """Return what the result of training says about calibration."""
     count = int(is_held_back.sum())
     if not count:
         return ""
-    return f"; answers calibrated on {count:,} of {len(is_held_back):,} rows, held back for that"
+    return f"; answers calibrated on {count:,} of {len(is_held_back):,} rows, held out for that"
 
 
 def _load_model(path: Path) -> tuple[Fitted, str, list[FeatureColumn]]:
@@ -301,8 +346,8 @@ def _load_model(path: Path) -> tuple[Fitted, str, list[FeatureColumn]]:
     text = model_files.attachment(path, _ATTACHMENT)
     if text is None:
         raise StructentError(
-            f"the model must say which columns it wants, got {path.name}, which does not; train "
-            "it by structent train, or keep it by structent compare --save"
+            f"the model file must list its columns, got {path.name}, which does not; train it "
+            "with structent train, or save it with structent compare --save"
         )
     target, columns = _recipe(text, path)
     made = [name for column in columns for name in column.features]
@@ -332,8 +377,8 @@ def _recipe(text: str, path: Path) -> tuple[str, list[FeatureColumn]]:
 
 def _no_recipe(path: Path) -> StructentError:
     return StructentError(
-        f"{path.name} must say which columns of a table it wants, got something else in its member "
-        f"{_ATTACHMENT}; train it again by structent train"
+        f"{path.name} must list the columns that it needs, got something else in its member "
+        f"{_ATTACHMENT}; train it again with structent train"
     )
 
 
@@ -349,19 +394,19 @@ def _answers_of(model: Fitted, features: pl.DataFrame, confidence: float) -> Hed
 
 
 def _trust_of(model: Fitted, confidence: float) -> str:
-    """Return a sentence on what the answers can be trusted for."""
+    """Return a sentence on how far the answers can be trusted."""
     scores = model.block_scores_
     if scores is None:
         return (
-            "Answers believe the model's own probabilities; structent train --calibrate 0.2 makes "
-            "a model whose answers come with a guarantee."
+            "Answers rely on the model's own probabilities; structent train --calibrate 0.2 makes "
+            "a model with calibrated answers."
         )
     if math.isinf(calibrated_quantile(scores, confidence)):
         return (
-            f"Every answer is all classes: {len(scores):,} rows of calibration are too few for a "
-            f"confidence of {confidence:g}; hold back more, or ask for less."
+            f"Every answer is all classes, because {len(scores):,} calibration rows are too few "
+            f"for a confidence of {confidence:g}; hold out more rows, or ask for less."
         )
     return (
-        f"Answers hold the true label of at least {confidence:.4g} of the rows, on average, where "
-        f"rows are like the {len(scores):,} that were held back."
+        f"On average, answers contain the true label of at least {100 * confidence:.4g} % of new "
+        f"rows, if these are like the {len(scores):,} calibration rows."
     )

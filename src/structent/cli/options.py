@@ -24,14 +24,14 @@ from structent.inputs import (
 )
 from structent.inputs.features import with_option
 
-MOST_NUMBERS = 100  # of different whole numbers that are taken for classes unasked
+MOST_NUMBERS = 100  # different whole numbers; more are classes only if the user says so
 _MOST_REMARKS = 8
 
 
 def whole_number(
     at_least: int, at_most: int
 ) -> Callable[[typer.CallbackParam, int | None], int | None]:
-    """Return what refuses a number out of bounds, by the name of its option."""
+    """Return a callback that refuses a number out of bounds and names the option."""
 
     def checked(option: typer.CallbackParam, value: int | None) -> int | None:
         if value is None:
@@ -42,7 +42,7 @@ def whole_number(
 
 
 def one_of(*values: str) -> Callable[[typer.CallbackParam, str], str]:
-    """Return what refuses a word that is none of these, by the name of its option."""
+    """Return a callback that refuses any other word and names the option."""
 
     def checked(option: typer.CallbackParam, value: str) -> str:
         if value not in values:
@@ -57,7 +57,7 @@ def one_of(*values: str) -> Callable[[typer.CallbackParam, str], str]:
 Data: TypeAlias = Annotated[
     Path, typer.Argument(help="A table: CSV, TSV or Parquet; CSV and TSV may be gzipped.")
 ]
-Target: TypeAlias = Annotated[str, typer.Option(help="The column of the labels.")]
+Target: TypeAlias = Annotated[str, typer.Option(help="The label column.")]
 _SHORT_FORMS = (
     "How the labels are related: circular:width=3, ordinal, hierarchy:columns=A,B, "
     "graph:edges.csv,blocks=10, a name (months, cifar100, us-states, california-counties), "
@@ -70,12 +70,13 @@ ComparedStructure: TypeAlias = Annotated[
     str,
     typer.Option(
         "--structure",
-        help=f"{_SHORT_FORMS}a file (JSON, YAML, CSV, Newick, nodes.dmp, a model), or learn: from "
-        "the training rows.",
+        help=f"{_SHORT_FORMS}a file (JSON, YAML, CSV, Newick, nodes.dmp, a model), or learn, which "
+        "learns one from the training rows.",
     ),
 ]
 Features: TypeAlias = Annotated[
-    str | None, typer.Option(help="The columns to learn from, separated by commas; else all.")
+    str | None,
+    typer.Option(help="The feature columns, separated by commas; by default all others."),
 ]
 Keep: TypeAlias = Annotated[
     list[str] | None,
@@ -85,19 +86,21 @@ Drop: TypeAlias = Annotated[
     list[str] | None, typer.Option(help="Do not learn from this column; may be repeated.")
 ]
 Group: TypeAlias = Annotated[
-    str | None, typer.Option(help="A column: rows with the same value belong together.")
+    str | None, typer.Option(help="Rows with the same value in this column share a fold.")
 ]
 Repeats: TypeAlias = Annotated[
     int,
-    typer.Option(help="How often to repeat it, with other folds.", callback=whole_number(1, 1000)),
+    typer.Option(
+        help="Repeats of the cross-validation with other folds.", callback=whole_number(1, 1000)
+    ),
 ]
 Seed: TypeAlias = Annotated[
-    int, typer.Option(help="Seeds all that is drawn.", callback=whole_number(0, 2**32 - 1))
+    int, typer.Option(help="Seed of all random choices.", callback=whole_number(0, 2**32 - 1))
 ]
 Jobs: TypeAlias = Annotated[
     int | None,
     typer.Option(
-        help="How many processors to use; all if not given.", callback=whole_number(1, 1024)
+        help="How many processors to use; by default all.", callback=whole_number(1, 1024)
     ),
 ]
 TargetIsClass: TypeAlias = Annotated[
@@ -111,8 +114,8 @@ AllowBlocks: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--allow-blocks",
-        help="A label may also name a block, where the class of a row is not known; needs a "
-        "structure file that names the blocks.",
+        help="Labels may also be names of blocks, for rows whose class is unknown; needs a "
+        "structure file with named blocks.",
     ),
 ]
 ModelKind: TypeAlias = Annotated[
@@ -124,8 +127,8 @@ ModelKind: TypeAlias = Annotated[
     ),
 ]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
-Save: TypeAlias = Annotated[Path | None, typer.Option(help="Where to keep the model.")]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Save: TypeAlias = Annotated[Path | None, typer.Option(help="Save the model to this file.")]
 Model: TypeAlias = Annotated[Path, typer.Argument(help="A model that structent saved.")]
 
 
@@ -228,13 +231,13 @@ def read_question(
 
 
 def _check_are_classes(labels: Sequence[Any], target: str) -> None:
-    """Refuse whole numbers that are so many that they should be amounts."""
+    """Refuse a target with so many different whole numbers that they are probably amounts."""
     if len(labels) > MOST_NUMBERS and type(labels[0]) is int:
         raise StructentError(
             f"the target must be classes, got {len(labels):,} different whole numbers in "
             f"{target!r}, from {labels[0]} to {labels[-1]}, which look like amounts; put them into "
-            "bins, in a column of its own, and take that as the target, or add --target-is-class "
-            "if every number is a class"
+            "bins in a new column and make that the target, or add --target-is-class if every "
+            "number is a class"
         )
 
 
@@ -247,7 +250,7 @@ def check_folds(folds: int, *, at_least: int, table: LabelledTable) -> None:
 
 
 def separated(text: str) -> list[str]:
-    """Return the parts of a list that is separated by commas; a part that has one is quoted.
+    """Return the parts of a list separated by commas; parts that contain a comma are quoted.
 
     Examples
     --------

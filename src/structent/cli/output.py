@@ -14,7 +14,13 @@ from typing import Any
 
 import polars as pl
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 from structent._files import save_bytes
@@ -22,11 +28,13 @@ from structent.errors import StructentError
 from structent.studies.progress import OnProgress
 
 _WRITERS = {".parquet": "write_parquet", ".csv": "write_csv"}
-_LOOK_BACK = 3600.0  # seconds by which the time left is reckoned: steps may be minutes apart
+_LOOK_BACK = (
+    3600.0  # seconds over which speed is measured for the time left: steps may be minutes apart
+)
 
 
 class Output:
-    """Where a command prints: results to stdout, what is under way to stderr.
+    """Where a command prints: results to stdout, notes and progress to stderr.
 
     Parameters
     ----------
@@ -52,7 +60,7 @@ class Output:
             self.console.print(shown, crop=False)  # what does not wrap is shown whole
 
     def notes(self, *sentences: str, cautions: Sequence[str] = ()) -> None:
-        """Print sentences on what was done, and what to beware of, where notes are wanted."""
+        """Print notes on what was done, and cautions, unless the command is quiet."""
         if not self.quiet and not self.as_json:
             for sentence in sentences:
                 self.messages.print(sentence, style="dim")
@@ -61,10 +69,10 @@ class Output:
 
     @contextmanager
     def progress(self) -> Iterator[OnProgress]:
-        """Give what shows a progress bar, if messages go to a terminal."""
+        """Yield a function that moves a progress bar, if messages go to a terminal."""
         shown = self.messages.is_terminal and not self.quiet and not self.as_json
         description = TextColumn("{task.description}", markup=False)
-        columns = (description, BarColumn(), TimeRemainingColumn())
+        columns = (description, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Progress(
             *columns,
             console=self.messages,
@@ -86,7 +94,7 @@ def command_line() -> str:
 
 
 def caution_lines(cautions: Sequence[str]) -> list[Text]:
-    """Return what to beware of as lines to print; they are not cut, so that they can be pasted."""
+    """Return cautions as lines to print; they do not wrap, so that commands can be pasted."""
     return [Text(line, style="yellow", no_wrap=True, overflow="ignore") for line in cautions]
 
 
@@ -114,13 +122,13 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) ->
 
 
 def check_table(path: Path) -> None:
-    """Refuse a table to write whose kind is not known by its name."""
+    """Refuse an output file that does not end in .parquet or .csv."""
     if path.suffix not in _WRITERS:
         raise StructentError(f"the output must end in .parquet or .csv, got {path.name}")
 
 
 def write_table(table: pl.DataFrame, path: Path) -> None:
-    """Write a table as CSV or Parquet, all or not at all."""
+    """Write a table as CSV or Parquet, completely or not at all."""
     content = io.BytesIO()
     getattr(table, _WRITERS[path.suffix])(content)
     save_bytes(path, content.getvalue())

@@ -80,7 +80,7 @@ def convert(
     target: OfTarget = None,
     classes: OfClasses = None,
 ) -> None:
-    """Write a structure as JSON, or a hierarchy as a table of its levels."""
+    """Write a structure as JSON, or a hierarchy as a table of levels or as Newick."""
     output = Output(as_json=False, quiet=False)
     check_outputs({"--output": out}, [*files_of(spec), *([] if data is None else [data])])
     specified = _specified(spec, data, target, classes, output)
@@ -107,7 +107,7 @@ def entropy(  # noqa: PLR0913  a command has many options
     output.notes(*question.notes)
     relation = question.specified.structure
     if not isinstance(relation, RandomPartition):
-        output.notes("A new partition is drawn in every round; the first is measured with.")
+        output.notes("A new partition is drawn in every round; this is measured with the first.")
         relation = relation.sample(0)
     labels = question.table.labels
     counts = np.bincount(relation.encode(labels), minlength=relation.n_classes)
@@ -151,8 +151,8 @@ def _specified(
         specified = parse_structure(with_order(spec, names), names)
     elif has_classes_of_the_data(spec):
         raise StructentError(
-            f"{spec} is built from classes, got none; name them, as in --classes a,b,c, or a table "
-            "that has them, by --data and --target"
+            f"{spec} needs to know the classes, got none; list them, as in --classes a,b,c, or "
+            "name a table that has them with --data and --target"
         )
     else:
         specified = parse_structure(spec)
@@ -161,5 +161,5 @@ def _specified(
 
 
 def _typed(names: list[str]) -> list[Label]:
-    """Return classes as whole numbers if all are, as they would be read from a table."""
+    """Return classes as whole numbers if all of them are, as when a table is read."""
     return as_typed(names, [0]) if names else []

@@ -35,19 +35,22 @@ def structure_significance(  # noqa: PLR0913  a command has many options
     permutations: Annotated[
         int,
         typer.Option(
-            help="Scrambled copies of the structure.", callback=options.whole_number(1, 100_000)
+            help="How many scrambled copies of the structure to try.",
+            callback=options.whole_number(1, 100_000),
         ),
     ] = 199,
     folds: Annotated[
-        int | None, typer.Option(help="Folds of the cross-validation; else those of compare.")
+        int | None, typer.Option(help="Folds of the cross-validation; by default as in compare.")
     ] = None,
     repeats: options.Repeats = 1,
-    level: Annotated[float, typer.Option(help="The level of significance asked for.")] = 0.05,
+    level: Annotated[float, typer.Option(help="The level of significance.")] = 0.05,
     out: Annotated[
         Path | None,
-        typer.Option(help="A .jsonl file that keeps what is finished, to go on from later."),
+        typer.Option(
+            help="A .jsonl file for finished results; the same command continues from it."
+        ),
     ] = None,
-    report: Annotated[Path | None, typer.Option(help="Where to write the HTML report.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML report to this file.")] = None,
     target_is_class: options.TargetIsClass = False,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
@@ -96,7 +99,7 @@ def _shown(
     found: StructureTest, gains: tuple[PartitionGain, ...], question: Question, data: str,
     report: Path | None,
 ) -> Lines:  # fmt: skip
-    """Return what a person reads: the losses, the partitions, and the verdict last."""
+    """Return the lines for the terminal: losses, partitions, and the verdict last."""
     copies = "copy" if found.p.n_drawn == 1 else "copies"
     lines: list[Any] = [
         Text(
@@ -131,7 +134,9 @@ def _losses_table(found: StructureTest) -> Table:
 
 
 def _gains_table(gains: tuple[PartitionGain, ...]) -> Table:
-    table = Table(title="What partitions add: log loss with them minus without, below 0 they help")
+    table = Table(
+        title="What each partition adds: log loss with it minus without it; below 0 it helps"
+    )
     table.add_column("left out")
     for column in ("weight", "difference", "95 % interval"):
         table.add_column(column, justify="right", no_wrap=True)

@@ -1,4 +1,4 @@
-"""Decisions from probabilities: the class of least expected cost, and sets that can be trusted."""
+"""Decisions from probabilities: the class with the lowest expected cost, and sets to trust."""
 
 from structent.decisions.conformal import block_scores, calibrated_hedge, calibrated_quantile
 from structent.decisions.hedging import HedgedPredictions, hedge

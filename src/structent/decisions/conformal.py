@@ -39,8 +39,8 @@ def block_scores(
 
     Examples
     --------
-    The first row is right. In the second an oak is missed by "maple", with .5, and held by "tree".
-    In the third a rose is missed by both, and held only by all classes.
+    The first row is right. In the second an oak is missed by "maple", with .5, but is in "tree".
+    In the third a rose is missed by both, and is only in the set of all classes.
 
     >>> from structent import hierarchy
     >>> plants = hierarchy({"maple": ("tree",), "oak": ("tree",), "rose": ("flower",)})
@@ -99,7 +99,7 @@ def calibrated_hedge(
     *,
     classes: Any = None,
 ) -> HedgedPredictions:
-    """As precise a set for each row as keeps the asked coverage, whatever the probabilities are.
+    """The most precise set for each row that keeps the coverage asked for.
 
     The answer is the first set of the row's chain (see :func:`~structent.decisions.hedge`) whose
     probability exceeds the :func:`calibrated_quantile` of the scores, or all classes if none does.

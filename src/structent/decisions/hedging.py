@@ -1,4 +1,4 @@
-"""Sets of classes that are probable enough, and the chains of growing sets they are taken from."""
+"""Sets of classes that are probable enough, and the chains of growing sets that they come from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The class of least expected cost."""
+"""The class with the lowest expected cost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from structent.structure.labels import as_classes, label_array, plain_values
 def minimum_risk(
     proba: ArrayLike, cost: RandomPartition | ArrayLike, *, classes: Any = None
 ) -> NDArray[Any]:
-    r"""The class of least expected cost of each row.
+    r"""The class with the lowest expected cost, for each row.
 
     From a structure, being wrong costs the weight of the partitions that separate the true class
     from the predicted one:
@@ -43,7 +43,7 @@ def minimum_risk(
 
     Returns
     -------
-    The class of each row, (n,). Of classes with equal risk it is the most probable, then the first.
+    The class of each row, (n,). Among classes with equal risk, the most probable, then the first.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def _structured_risk(proba: FloatArray, structure: RandomPartition) -> FloatArra
 
 
 def _least(risk: FloatArray, proba: FloatArray) -> IndexArray:
-    """Return the column of least risk; of equal ones the most probable, then the first."""
+    """Return the column with the lowest risk; in ties the most probable, then the first."""
     is_least = risk == risk.min(axis=1, keepdims=True)
     least: IndexArray = np.where(is_least, proba, -1.0).argmax(axis=1)
     return least

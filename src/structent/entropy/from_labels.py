@@ -34,22 +34,22 @@ def structured_mutual_information_from_labels(
     .. math:: \hat I(X; Y_Z) = I_n(X; Y_Z) - \mathbb{E}_\pi I_n(X; \pi(Y)_Z), \qquad
               \text{or } 0 \text{ where that is negative}
 
-    The plug-in estimate :math:`I_n` grows with the number of different values, up to the whole
-    entropy of the target for a column of unique identifiers. Its mean over all permutations of the
-    rows is its value for a feature without information. That mean is computed exactly (each count
-    is hypergeometric), so the estimate is not random; a unique identifier gets exactly 0.
+    The plug-in estimate :math:`I_n` grows with the number of different values; for a column of
+    unique identifiers it is the whole entropy of the target. Its mean over all permutations of the
+    rows is its value for a feature without information. This mean is computed exactly (each count
+    is hypergeometric), so the estimate is not random, and a unique identifier gets exactly 0.
 
     Parameters
     ----------
     x
-        The feature, (n,). Numbers and dates are cut at quantiles, everything else is taken as
-        categories. A missing value (None, NaN) is a value of its own.
+        The feature, (n,). Numbers and dates are binned at quantiles, everything else is
+        categorical. A missing value (None, NaN) is a value of its own.
     y
         The target's labels, (n,).
     structure
         The random partition :math:`Z` of the target's classes.
     n_bins
-        Into how many parts of about equal size numbers are cut, if they have more distinct values.
+        The number of bins, of about equal size, for numbers with more distinct values than that.
     base
         The base of the logarithm; None for nats.
 

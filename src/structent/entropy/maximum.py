@@ -13,8 +13,8 @@ from structent.entropy.quantities import Blocks
 from structent.structure import RandomPartition
 from structent.structure.samplers import checked_fixed
 
-# Where several distributions maximise, the one of largest Shannon entropy is the limit as a
-# vanishing weight goes to the singletons. Each step of the way starts from the last.
+# If several distributions maximise, the one with the largest Shannon entropy is the limit as the
+# weight of the singletons goes to 0. Each step starts from the last one.
 _VANISHING_WEIGHTS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
 _MOST_NEWTON_STEPS = 60
 
@@ -22,11 +22,11 @@ _MOST_NEWTON_STEPS = 60
 def maximum_entropy_distribution(structure: RandomPartition) -> FloatArray:
     r"""Distribution that maximises the structured entropy of the structure, (classes,).
 
-    Where several do, the one of largest Shannon entropy among them (to about 1e-8).
+    If several do, the one with the largest Shannon entropy (to about 1e-8).
 
     Notes
     -----
-    Without the constraint that p sum to 1, the convex function
+    Without the constraint that p sums to 1, the convex function
 
     .. math:: F(p) = \sum_t w_t \sum_{B \in \mathcal{S}_t} P(B) \log P(B) - \sum_j p_j
 
@@ -100,8 +100,8 @@ def _minimiser(blocks: Blocks, log_p: FloatArray) -> FloatArray:
 def _polished(objective: _Objective, log_p: FloatArray) -> FloatArray:
     """Return log p with all its digits, by Newton's method.
 
-    The solver compares values of F, which know only half of them. Two steps are enough unless some
-    p_j is 0 at the maximum: then log p_j falls by about 1 a step.
+    The solver compares values of F, which determine only half of them. Two steps are enough unless
+    some p_j is 0 at the maximum: then log p_j falls by about 1 per step.
     """
     shape = (log_p.size, log_p.size)
     for _ in range(_MOST_NEWTON_STEPS):

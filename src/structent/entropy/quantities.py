@@ -58,8 +58,8 @@ def structured_cross_entropy(
 
     .. math:: H^\dagger_Z(p, q) = -\sum_t w_t \sum_{B \in \mathcal{S}_t} P(B) \log Q(B)
 
-    Infinite where q rules out a block that p allows. Shapes as in :func:`structured_entropy`; p and
-    q broadcast against each other. For a loss on logits see ``structent.losses``.
+    It is infinite if q gives 0 to a block that p allows. Shapes as in :func:`structured_entropy`; p
+    and q broadcast against each other. For a loss on logits see ``structent.losses``.
 
     Examples
     --------
@@ -82,8 +82,8 @@ def structured_relative_entropy(
 
     .. math:: D_Z(p \,\|\, q) = \sum_t w_t D(\mathcal{S}_t(p) \,\|\, \mathcal{S}_t(q)) \qquad (4)
 
-    Zero exactly where p and q give every block of positive weight the same probability. Shapes as
-    in :func:`structured_cross_entropy`.
+    It is 0 exactly if p and q give the same probability to every block of positive weight. Shapes
+    as in :func:`structured_cross_entropy`.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def structured_mutual_information(
     .. math:: I(Y_Z; X_W) = H(Y_Z) - H(Y_Z | X_W) \qquad (5)
 
     Computed as the relative entropy of the joint distribution from the product of its margins,
-    which is the same and loses no digits to the difference. Arguments as in
+    which is equal and avoids the loss of digits in the difference. Arguments as in
     :func:`joint_structured_entropy`.
 
     Examples
@@ -204,13 +204,13 @@ class _Pair:
         self.weights_x, self.weights_y = x.weights, y.weights
 
     def weighted_sum(self, terms: FloatArray) -> FloatArray:
-        """Return the sum over the pairs of blocks, each counting with both weights."""
+        """Return the sum over the pairs of blocks, weighted by the weights of both."""
         summed: FloatArray = (terms @ self.weights_y) @ self.weights_x
         return summed
 
 
 def in_base(nats: Information, base: float | None) -> Information:
-    """Return an amount of information in units of another logarithm's base."""
+    """Return an amount of information in the unit of another base."""
     if base is None:
         return nats
     if not 0 < base < np.inf or base == 1:
@@ -237,7 +237,7 @@ class Blocks:
     def of(cls, structure: RandomPartition) -> Blocks:
         """Return the blocks of a structure.
 
-        Partitions without weight are left out: where they say infinity, 0 times it would be NaN.
+        Partitions without weight are left out: 0 times an infinite value would be NaN.
         """
         weight_of: dict[bytes, float] = {}
         rows = {}
@@ -260,7 +260,7 @@ class Blocks:
         return cls(csr_array(eye_array(n_classes)), np.ones(n_classes))
 
     def coarsened(self, p: FloatArray, *, axis: int = -1) -> FloatArray:
-        """Return the probability of each block, in place of that of each class along an axis."""
+        """Return the probability of each block, summed over its classes along an axis."""
         moved = np.moveaxis(p, axis, -1)
         coarse: FloatArray = moved.reshape(-1, moved.shape[-1]) @ self.indicator
         return np.moveaxis(coarse.reshape(*moved.shape[:-1], len(self.weights)), -1, axis)

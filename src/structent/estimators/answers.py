@@ -25,14 +25,14 @@ from structent.structure.samplers import Structure
 def calibration_scores(
     y: Any, proba: NDArray[Any], classes: NDArray[Any], structure: Structure | None
 ) -> FloatArray:
-    """Return the scores of held-out rows, sorted; they are enough for every confidence.
+    """Return the sorted scores of held-out rows, which serve every confidence.
 
     Parameters
     ----------
     y
         The true class of each row, (n,).
     proba
-        The probabilities that a model gives them, (n, classes).
+        The probabilities that a model gives to the rows, (n, classes).
     classes
         The class of each column.
     structure
@@ -52,15 +52,15 @@ def block_answers(
     scores: FloatArray | None,
     confidence: float,
 ) -> HedgedPredictions:
-    """Return the answer for each row: with a guarantee where there are scores.
+    """Return the answer for each row, with a guarantee if there are scores.
 
     Parameters
     ----------
     proba, classes, structure
         As in :func:`calibration_scores`.
     scores
-        The scores of held-out rows; None for a model that was not calibrated: its own
-        probabilities are then used.
+        The scores of held-out rows; None for a model that was not calibrated, whose own
+        probabilities are used then.
     confidence
         The coverage that the answers should have.
     """
@@ -88,8 +88,8 @@ def _fixed(structure: Structure | None, method: str) -> RandomPartition:
 def predicted_blocks(proba: ArrayLike, structure: Structure, level: str) -> NDArray[np.str_]:
     """Return the name of the most probable block of a level for each row, (n,).
 
-    Names are those that :meth:`Partition.coarsen` gives the true labels, so that the two can be
-    compared. The most probable block need not be that of the most probable class.
+    The names are the same as those of :meth:`Partition.coarsen` for the true labels, so that the
+    two can be compared. The most probable block need not contain the most probable class.
 
     Parameters
     ----------

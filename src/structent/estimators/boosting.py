@@ -62,8 +62,8 @@ class StructuredBoostingClassifier(
 
     Every round lowers the structured cross-entropy of the training rows. Each leaf of a tree holds
     a vector with one value per class (the paper's Problems 2 and 3). Training starts from the class
-    prior. Rows that are held back choose the depth of the trees and the number of rounds by their
-    plain log loss; then the model is trained again on all rows.
+    prior. Validation rows choose the depth of the trees and the number of rounds by their plain log
+    loss; then the model is trained again on all rows.
 
     Parameters
     ----------
@@ -77,23 +77,23 @@ class StructuredBoostingClassifier(
         by cross-validation from a small grid that includes "no structure": with enough rows, a
         wrong structure costs only time. See ``weights_``.
     n_estimators
-        The maximum number of rounds. A warning says so if the validation log loss was still falling
-        at the last of them.
+        The maximum number of rounds. There is a warning if the validation log loss was still
+        falling in the last round.
     max_depth
         The most splits above a leaf. "auto" tries 2, 3, 4, 6 and 8 in a short race on the
         validation rows: see ``max_depth_``. It is 3 without validation rows, and with other engines
         than our own.
     learning_rate, min_child_weight, reg_lambda
-        As in XGBoost: the factor of every tree, the least curvature in a leaf, and the L2 penalty
-        on leaf values. The last two are compared with sums over rows, so they are in the unit of
-        the row weights.
+        As in XGBoost: the factor of every tree, the smallest curvature in a leaf, and the L2
+        penalty on leaf values. The last two are compared with sums over rows, so they are in the
+        unit of the row weights.
     max_leaves
-        The most leaves of a tree. If given, the leaf that gains most is split next; otherwise all
-        leaves of a level are. Needs ``engine="structent"``.
+        The maximum number of leaves of a tree. If given, the leaf with the largest gain is split
+        next; otherwise all leaves of a level are split. Needs ``engine="structent"``.
     max_bins
-        The most bins of a column, at most 255. Columns with fewer distinct values have a bin for
-        each; of categories, the rarest share the last bin. None means 255, but for numbers one for
-        16 rows if that is less, and never fewer than 64. Needs ``engine="structent"``.
+        The maximum number of bins of a column, at most 255. Columns with fewer distinct values have
+        a bin for each; the rarest categories share the last bin. None means 255, but for numbers
+        one bin per 16 rows if that is less, and at least 64. Needs ``engine="structent"``.
     subsample, colsample
         The share of the rows, and of the columns, that each tree sees.
     engine
@@ -104,7 +104,7 @@ class StructuredBoostingClassifier(
         "vector" (one tree per round, with vectors in its leaves) or "per_class" (one tree per class
         and round; the only kind that LightGBM has).
     curvature
-        What stands for the second derivative: "gradient" (its magnitude), "bound" (q(1 - q)) or
+        What replaces the second derivative: "gradient" (its magnitude), "bound" (q(1 - q)) or
         "fisher".
     split_search
         "full" searches splits on the whole gradient. "structured" searches on its sums over the
@@ -112,43 +112,43 @@ class StructuredBoostingClassifier(
         ``weights="auto"`` if chosen): faster with many classes. With ``weights=1`` the loss is
         plain, and only the splits use the structure. Needs vector leaves. "sketch" searches on the
         gradient along one random direction among the classes, a new one in every round; it needs
-        ``engine="structent"``, for which it is what "auto" means. With other engines "auto" is
-        "full". Leaf values always come from the whole gradient.
+        ``engine="structent"``. "auto" is "sketch" with this engine, and "full" with others. Leaf
+        values always come from the whole gradient.
     leaf_smoothing
         How much the leaf values of a class borrow from related classes: None or 0 for nothing, a
         number below 1 for the share of a class's gradient and curvature that goes to its relatives,
         or "auto" to choose among 0, 0.3, 0.6 and 0.8 in a race on the validation rows (0 without
-        such rows), and if they are few on folds of the training rows: see ``leaf_smoothing_``.
-        Classes are related as they are similar, ``structure.similarity()``; with a sampler, if they
-        are in one block of the partition that is drawn for the round. It is independent of the
-        loss, which ``weights`` decides: ``weights=1, leaf_smoothing=0.4`` is the plain loss with
-        smoothed leaves. Needs a structure and ``engine="structent"``.
+        such rows), or on folds of the training rows if there are few: see ``leaf_smoothing_``. How
+        closely classes are related is ``structure.similarity()``; with a sampler, whether they
+        share a block of the partition that is drawn for the round. It is independent of the loss,
+        which ``weights`` decides: ``weights=1, leaf_smoothing=0.4`` is the plain loss with smoothed
+        leaves. Needs a structure and ``engine="structent"``.
     early_stopping_rounds
         Training ends after this many rounds without a better validation log loss, and keeps the
         best round. With None all rounds are trained, on all rows.
     validation_fraction
-        The share of the rows, in every class, that is held back for early stopping if there is no
+        The share of the rows, in every class, that is held out for early stopping if there is no
         ``eval_set``.
     refit
-        Whether to train again on all rows, with the depth and the number of rounds that the rows
-        held back have chosen. Rows of an ``eval_set`` are never trained on.
+        Whether to train again on all rows, with the depth and the number of rounds that the
+        held-out rows have chosen. Rows of an ``eval_set`` are never used for training.
     n_bags
-        How many models to train, each with other rows held back, and to average. Needs
+        How many models to train and average; each holds out other rows. Needs
         ``engine="structent"``.
     class_weight
         None, "balanced", or the weight of each class, as in scikit-learn.
     random_state
-        The seed of everything random: the rows held back, sampled rows and columns, drawn splits.
+        The seed of all random choices: held-out rows, sampled rows and columns, drawn splits.
     n_jobs
-        How many threads to use; all that the process may have if None or -1.
+        How many threads to use; if None or -1, as many as the process may use.
     progress
         Whether to show a progress bar.
     allow_blocks
-        Whether a label may also be the name of a block ("tree", or "kind:tree" where levels share
+        Whether a label may also be the name of a block ("tree", or "kind:tree" if levels share
         names) or a set of classes, for rows whose class is not known exactly. Such a row enters the
-        loss with what is known, ``class_weight`` with the mean over its classes, and validation
-        with -log of the probability of its set. A sampler's blocks have no names, but sets of
-        classes can be used.
+        loss with what is known; its ``class_weight`` is the mean over its classes, and its
+        validation loss is -log of the probability of its set. A sampler's blocks have no names, but
+        sets of classes can be used.
 
     Attributes
     ----------
@@ -159,9 +159,9 @@ class StructuredBoostingClassifier(
     structure_
         The structure with these weights, built if it was a short form; None without one.
     best_iteration_
-        The number of the best round, from 0: the model has one round more than that.
+        The index of the best round, from 0: the model has one round more than that.
     max_depth_, split_search_, leaf_smoothing_
-        What was used, also where "auto" was given; a ``leaf_smoothing_`` of 0 is none.
+        The values that were used, also for "auto"; a ``leaf_smoothing_`` of 0 means none.
     validation_log_loss_
         The log loss of the validation rows after every round, before any refit; None without
         validation rows. With ``n_bags``, this and the four above describe the first model.
@@ -174,8 +174,8 @@ class StructuredBoostingClassifier(
 
     Notes
     -----
-    ``cross_val_predict(..., method="predict_proba")`` of scikit-learn replaces labels by their
-    places before it fits: give it a structure of integers,
+    ``cross_val_predict(..., method="predict_proba")`` of scikit-learn replaces labels by integers
+    before it fits. Give it a structure of integers,
     ``structure.relabel({label: place for place, label in enumerate(sorted(structure.classes))})``.
 
     Examples
@@ -271,9 +271,9 @@ class StructuredBoostingClassifier(
         eval_set
             The rows that decide when to stop: ``(X, y)``, or a list of one such pair.
         groups
-            The group of each row, (n,), where rows belong together: the hours of a day, the
-            pictures of a patient. Whole groups are then held back for validation, and in the folds
-            of ``weights="auto"``, so that rows like those of training do not decide.
+            The group of each row, (n,), if rows belong together: the hours of a day, the pictures
+            of a patient. Then validation rows, and the folds of ``weights="auto"``, are whole
+            groups, so that rows similar to training rows do not decide.
         """
         settings = self._settings()
         random = check_random_state(self.random_state)
@@ -286,7 +286,7 @@ class StructuredBoostingClassifier(
         classes = classes_of_rows(structure, labels, eval_set, allow_blocks=self.allow_blocks)
         encoder = Encoder.of(table.columns, classes, settings)
         rows = encoder.rows(table.codes, labels, sample_weight, self.class_weight, group_of)
-        check_two_codes(rows.labels, classes)  # a weight of 0 may have taken the others
+        check_two_codes(rows.labels, classes)  # other classes may only have rows of weight 0
         splits, leaves = self._split_structure(given, structure), self._leaf_structure(given)
         bags = [
             self._fitted_bag(rows, eval_set, encoder, splits, leaves, settings, random)
@@ -299,7 +299,7 @@ class StructuredBoostingClassifier(
         return self.adopt(replace(bags[0], model=model))
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Return the logits, (n, classes), but of two classes the log odds of the second, (n,)."""
+        """Return the logits, (n, classes); for two classes, the log odds of the second, (n,)."""
         logits = self._logits(X)
         return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
 
@@ -316,7 +316,7 @@ class StructuredBoostingClassifier(
         return softmax(self._logits(X), axis=1)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the logarithms of the probabilities, exact where those underflow."""
+        """Return the logarithms of the probabilities, exact also if these underflow."""
         return log_softmax(self._logits(X), axis=1)
 
     def predict_level(self, X: Any, level: str) -> NDArray[np.str_]:
@@ -341,8 +341,8 @@ class StructuredBoostingClassifier(
             hundreds are usual; a confidence of 0.9 needs at least 9 rows, one of 0.99 needs 99.
         proba
             For rows that were used for training: their out-of-fold probabilities, (n, classes), in
-            the order of ``classes_``, by models of cross-validation like this one. X is not looked
-            at then and may be None.
+            the order of ``classes_``, by cross-validation of models like this one. X is not used
+            then and may be None.
         """
         given = self.predict_proba(X) if proba is None else proba
         scores = calibration_scores(y, given, self.classes_, self.structure_)
@@ -351,11 +351,11 @@ class StructuredBoostingClassifier(
     def predict_blocks(self, X: Any, *, confidence: float = 0.9) -> HedgedPredictions:
         """Return for each row the smallest set of its chain that can be trusted.
 
-        The chain leads from the most probable class over the blocks that hold it to all classes:
-        see :func:`~structent.decisions.hedge`. Without calibration the answer is the first set to
-        which the model gives the confidence. After :meth:`calibrate_blocks` it holds the true class
-        with at least that probability, even if the model is overconfident; with fewer than
-        confidence / (1 - confidence) rows of calibration every answer is all classes.
+        The chain goes from the most probable class, through blocks that contain it, to all classes:
+        see :func:`~structent.decisions.hedge`. Without calibration the answer is the first set
+        whose predicted probability reaches the confidence. After :meth:`calibrate_blocks` it
+        contains the true class with at least that probability, even if the model is overconfident;
+        with fewer than confidence / (1 - confidence) calibration rows every answer is all classes.
 
         :func:`~structent.decisions.answer_report` measures coverage, size and depth on labelled
         rows.
@@ -372,7 +372,7 @@ class StructuredBoostingClassifier(
     def save(
         self, path: str | os.PathLike[str], *, attachments: Mapping[str, str] | None = None
     ) -> None:
-        """Write the model to a file, all or not at all: a zip of JSON and the trees.
+        """Write the model to a file, completely or not at all: a zip of JSON and the trees.
 
         A loaded model gives the same predictions. Its ``structure`` is the one that was used, with
         the weights that were used. ``attachments`` are texts to keep with it, by name:
@@ -384,13 +384,13 @@ class StructuredBoostingClassifier(
         files.save_boosting(path, fitted, saved, attachments or {})
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
-        """Write the model as an ONNX file, all or not at all.
+        """Write the model as an ONNX file, completely or not at all.
 
         The file has the outputs ``label``, (n,), and ``probabilities``, (n, classes), in the order
         of ``classes_``. Without categories its input is ``X``, float32, (n, columns). With
         categories there is one input per column, (n, 1), by the column's name: float32 for numbers;
         for categories text, int64 for whole numbers and bools, or float32. NaN is a missing number,
-        and what is none of the categories a missing category. Needs ``engine="structent"`` and
+        and any unknown value is a missing category. Needs ``engine="structent"`` and
         ``structent[onnx]``.
         """
         from structent.estimators import onnx  # noqa: PLC0415  it loads the engine
@@ -402,8 +402,8 @@ class StructuredBoostingClassifier(
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Return the model of a file that :meth:`save` wrote. No code of the file is run.
 
-        Load boosters of XGBoost and LightGBM only from sources you trust: they are checked, and
-        then read by these packages, whose own readers check little.
+        Load boosters of XGBoost and LightGBM only from sources you trust: we check them, but then
+        these packages read them, and their own readers check little.
         """
         fitted, saved = files.load_boosting(path)
         model = cls(**saved.parameters)
@@ -413,7 +413,7 @@ class StructuredBoostingClassifier(
         return model.adopt(fitted)
 
     def adopt(self, fitted: FittedBoosting) -> Self:
-        """Take over a booster that was trained with these parameters, here or elsewhere."""
+        """Use a booster that was trained with these parameters, here or elsewhere."""
         self._fitted = fitted
         self.classes_ = fitted.encoder.classes.values
         self.structure_ = None if self.structure is None else fitted.encoder.classes.structure
@@ -435,7 +435,7 @@ class StructuredBoostingClassifier(
     def _with_validation(
         self, rows: TrainingRows, encoder: Encoder, eval_set: Any, random: np.random.RandomState
     ) -> tuple[TrainingRows, TrainingRows | None]:
-        """Return the rows to train on and those that decide when to stop."""
+        """Return the rows to train on and the rows that decide when to stop."""
         if eval_set is not None:
             X, y = checked_eval_set(eval_set, self.n_features_in_)
             codes = encoder.columns.codes(validated_table(self, X, reset=False))
@@ -455,7 +455,7 @@ class StructuredBoostingClassifier(
         split_structure: Structure | None, leaf_structure: Structure | None, settings: Settings,
         random: np.random.RandomState,
     ) -> FittedBoosting:  # fmt: skip
-        """Return one booster, stopped by validation rows and then fitted again to all rows."""
+        """Return one booster: early stopping on validation rows, then a refit on all rows."""
         train, validation = self._with_validation(rows, encoder, eval_set, random)
         scores: list[float] = []
         with round_progress(settings.n_estimators, shown=self.progress) as show:
@@ -483,7 +483,7 @@ class StructuredBoostingClassifier(
     def _refitted(
         self, training: Training, rows: TrainingRows, encoder: Encoder, settled: Settings
     ) -> Model:
-        """Return the booster of all rows, those among them that were held back."""
+        """Return the booster trained on all rows, also those that were held out."""
         start = log_prior(rows, encoder.classes)
         whole = replace(training, rows=rows, validation=None, start=start, settings=settled)
         n_rounds, what = settled.n_estimators, "boosting on all rows"
@@ -496,8 +496,8 @@ class StructuredBoostingClassifier(
     ) -> Structure | None:
         if self.split_search != "structured":
             return None
-        # Weights that were chosen say how far to trust the structure, in splits as in the loss.
-        # Weights that were given are for the loss alone.
+        # Weights that were chosen say how far to trust the structure, in splits and in the loss.
+        # Weights that were given are for the loss only.
         return weighted if isinstance(self.weights, str) else given
 
     def _leaf_structure(self, given: Structure | None) -> Structure | None:

@@ -1,7 +1,7 @@
-"""The classes of a classifier: those of its structure, or those of its labels if it has none.
+"""The classes of a classifier: those of its structure, or of its labels if it has none.
 
 A model's columns are in the order of the structure's classes. What users see, ``classes_`` and the
-columns of ``predict_proba``, is sorted, as scikit-learn's scorers take for granted.
+columns of ``predict_proba``, is sorted, because scikit-learn's scorers rely on it.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ Labels: TypeAlias = "NDArray[Any] | CodedLabels"
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """What the columns of a model stand for.
+    """The classes of a model's columns.
 
     Attributes
     ----------
     structure
-        The structure of the columns: that which was given, else the trivial one.
+        The structure of the columns: the given one, or the trivial one.
     labels
         The class of each column.
     values
-        The classes as an array, sorted where they can be: scikit-learn's ``classes_``.
+        The classes as an array, sorted if they can be: scikit-learn's ``classes_``.
     columns
         The column of each of ``values``.
     sets
         The sets of columns that coarse labels mean, each ascending: code ``len(labels) + s`` of a
-        row means set s. None where labels must be classes.
+        row means set s. None if labels must be classes.
     """
 
     structure: Structure
@@ -70,7 +70,7 @@ class Classes:
 
     @classmethod
     def of_structure(cls, structure: Structure) -> Classes:
-        """Return the classes of a structure, those without a row of their own among them."""
+        """Return the classes of a structure, also those without rows."""
         values = label_array(structure.classes)
         columns = _sorting_order(values)
         return cls(structure, structure.classes, values[columns], columns)
@@ -84,8 +84,8 @@ class Classes:
         """
         if structure is None:
             raise StructureError(
-                "allow_blocks=True needs a structure, which says what a block is, got None; give "
-                "one, or leave allow_blocks at False"
+                "allow_blocks=True needs a structure with named blocks, got None; give one, or "
+                "leave allow_blocks at False"
             )
         classes = cls.of_structure(checked_structure(structure))
         found: set[tuple[int, ...]] = set()
@@ -107,12 +107,12 @@ class Classes:
 
     @property
     def coarse_sets(self) -> tuple[tuple[int, ...], ...]:
-        """The sets of columns that coarse labels mean, none where labels must be classes."""
+        """The sets of columns that coarse labels mean, none if labels must be classes."""
         return self.sets or ()
 
     @property
     def label_sets(self) -> LabelSets | None:
-        """What the codes beyond the columns mean, as losses take it; None where there are none."""
+        """The meaning of the codes beyond the columns, in the form for losses; None if none."""
         if not self.sets:
             return None
         return LabelSets.of_sets(self.sets, self.labels)
@@ -134,7 +134,7 @@ class Classes:
         return columns[:, self.columns]
 
     def probability_of(self, proba: NDArray[Any], codes: IndexArray) -> NDArray[Any]:
-        """Return the probability of each row's code, (n,), given those of ``values``."""
+        """Return the probability of each row's code, (n,), from those of ``values``."""
         place = np.argsort(self.columns)
         is_set = codes >= len(place)
         probability: NDArray[Any] = proba[np.arange(len(codes)), place[np.where(is_set, 0, codes)]]
@@ -155,7 +155,7 @@ class Classes:
     def sorted_codes(self, codes: IndexArray) -> IndexArray:
         """Return codes with the columns numbered in the order of ``values``, the sets after them.
 
-        What is drawn by code then depends on the classes, not on the structure's order of them.
+        Random choices by code then depend on the classes, not on the structure's order of them.
         """
         places = np.argsort(self.columns)
         return np.append(places, np.arange(len(places), self.n_codes))[codes]
@@ -192,10 +192,10 @@ class Classes:
 
 @dataclass(frozen=True, eq=False)
 class CodedLabels:
-    """Labels that are checked and encoded already: many models are fitted to parts of them.
+    """Labels that are already checked and encoded, for many fits to parts of them.
 
     Estimators take them in place of labels and do not check them again. For a structure of the same
-    classes in the same order, such as a scrambled copy, their codes are used as they are.
+    classes in the same order, such as a scrambled copy, their codes are used unchanged.
 
     Attributes
     ----------
@@ -249,7 +249,7 @@ def labels_to_fit(y: Any, structure: Structure | str | None, *, allow_blocks: bo
 
 
 def given_structure(structure: Any, labels: Any, *, allow_blocks: bool) -> Structure | None:
-    """Return the structure of an estimator, built from the labels where it is a short form.
+    """Return the structure of an estimator, built from the labels if it is a short form.
 
     Examples
     --------
@@ -263,7 +263,7 @@ def given_structure(structure: Any, labels: Any, *, allow_blocks: bool) -> Struc
     if allow_blocks and Options.of(structure).kind not in CATALOG:
         raise StructureError(
             "allow_blocks=True needs a structure that says which labels are classes, got "
-            f"{structure!r}, which would make a class of every label; pass the structure itself, "
+            f"{structure!r}, which would make every label a class; pass the structure itself, "
             "such as ordinal(classes)"
         )
     return structure_of_labels(structure, () if allow_blocks else labels)
@@ -282,7 +282,7 @@ def checked_labels(
     labels: NDArray[Any] = mixed_labels(y) if allow_blocks else _column(y)
     _check_that_none_is_missing(labels)
     if allow_blocks:
-        return labels  # what they are worth, their codes say
+        return labels  # their codes have the rest
     _check_that_none_is_a_set(labels)
     if not _are_pairs(labels):
         _check_kind(labels)
@@ -298,7 +298,7 @@ def mixed_labels(y: Any) -> NDArray[Any]:
     >>> mixed_labels([1, "spring", {1, 2}]).tolist()  # NumPy alone would make text of the 1
     [1, 'spring', {1, 2}]
     """
-    # Once more as a list: of an array of objects they may be NumPy's own.
+    # As a list again: values in an array of objects may be NumPy's own types.
     values = plain_values(list(plain_values(y)))
     return np.fromiter(values, dtype=object, count=len(values))
 
@@ -313,10 +313,10 @@ def label_column(labels: Any, classes: Classes) -> Labels:
 
 
 def with_pairs(y: Any, classes: tuple[Label, ...] | None) -> Any:
-    """Return labels that are pairs as an array of objects, (n,), and others as they are.
+    """Return labels that are pairs as an array of objects, (n,), and others unchanged.
 
-    Pairs may come as tuples, or as a table or array with one column for each part, which are told
-    by the classes of the structure.
+    Pairs may come as tuples, or as a table or array with one column for each part, if the classes
+    of the structure are pairs.
 
     Examples
     --------
@@ -341,7 +341,7 @@ def check_two_classes(labels: NDArray[Any]) -> None:
 
 
 def check_two_codes(codes: IndexArray, classes: Classes) -> None:
-    """Refuse rows of one class, where the weights of the others may be 0."""
+    """Refuse rows of a single class; rows of weight 0 do not count."""
     present = np.unique(codes)
     if len(present) < 2:
         raise LabelError(
@@ -397,7 +397,7 @@ def _column(y: Any) -> NDArray[Any]:
 
 
 def _check_kind(labels: NDArray[Any]) -> None:
-    """Refuse labels that are no classes, or that a file could not hold.
+    """Refuse labels that cannot be classes, or that a file could not hold.
 
     Messages begin with scikit-learn's words, which its own checks look for.
     """
@@ -426,14 +426,14 @@ def _check_kind(labels: NDArray[Any]) -> None:
 
 
 def _are_pairs(labels: NDArray[Any]) -> bool:
-    """Whether labels are tuples, which scikit-learn would not take for labels."""
+    """Whether labels are tuples, which scikit-learn would not accept as labels."""
     return labels.dtype.kind == "O" and any(isinstance(label, tuple) for label in labels)
 
 
 def _with_hint(error: LabelError, y: Any, structure: RandomPartition) -> LabelError:
-    """Return the error for a label that is no class; of a block's name, with the way to use it."""
+    """Return the error for a label that is not a class; if it is a block, say how to use it."""
     known = set(structure.classes)
-    # A name is text: what else is wrong with a label, the error says.
+    # Names of blocks are text; for other labels the error itself is enough.
     wrong = next((y for y in plain_values(y) if isinstance(y, str) and y not in known), None)
     names = {
         name

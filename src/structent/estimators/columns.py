@@ -33,7 +33,7 @@ def validated(estimator: Any, X: Any, *, reset: bool, **options: Any) -> Any:
     if np.ma.is_masked(X):
         raise StructentError(
             "X must hold a number in every place, got a masked array with masked ones; "
-            "X.filled(np.nan) makes missing values of them"
+            "X.filled(np.nan) turns them into missing values"
         )
     if is_table(X):
         _check_names(X)
@@ -60,7 +60,7 @@ def rows_at(X: Any, places: IndexArray) -> Any:
 
 @dataclass(frozen=True)
 class Columns:
-    """What was learned of a table's columns.
+    """What was learned about a table's columns.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Columns:
         return cls(tuple(_categories(X[name], name) for name in X.columns))
 
     def codes(self, X: Any) -> FloatTable:
-        """Return numbers as they are, and categories as codes; NaN where missing or never seen."""
+        """Return numbers as they are, and categories as codes; NaN if missing or never seen."""
         if isinstance(X, CodedTable):
             return _recoded(X, self)
         if is_table(X):
@@ -104,7 +104,7 @@ class Columns:
         return tuple(categories is not None for categories in self.categories)
 
     def one_hot(self, codes: NDArray[Any]) -> FloatTable:
-        """Return a column for each category, all 0 where it is missing or was never seen."""
+        """Return a column for each category, all 0 if it is missing or was never seen."""
         parts = [
             codes[:, [j]] if categories is None else codes[:, [j]] == np.arange(len(categories))
             for j, categories in enumerate(self.categories)
@@ -120,9 +120,9 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class CodedTable:
-    """A table that is checked and coded already: many models are fitted to parts of its rows.
+    """A table that is already checked and encoded, for many fits to parts of its rows.
 
-    Estimators take it in place of a table, and neither check it nor look at its categories again.
+    Estimators take it in place of a table, and do not check it or its categories again.
 
     Attributes
     ----------
@@ -158,7 +158,7 @@ class CodedTable:
         return CodedTable(self.columns, self.codes[rows])
 
     def columns_of_rows(self) -> Columns:
-        """Return the columns as these rows alone would give them: with the categories they have."""
+        """Return the columns of these rows only: with the categories that occur in them."""
         found = list(self.columns.categories)
         for j, categories in enumerate(found):
             if categories is not None:
@@ -187,7 +187,7 @@ def table_to_fit(estimator: Any, X: Any) -> CodedTable:
 
 
 def _recoded(table: CodedTable, columns: Columns) -> FloatTable:
-    """Return the codes that categories have in other columns, NaN for those that they lack."""
+    """Return the codes of categories in other columns, NaN for categories that these lack."""
     if table.columns == columns:
         return table.codes.astype(np.float32, copy=False)
     codes = table.codes.astype(np.float32)
@@ -269,8 +269,8 @@ def _in_a_sentence(error: Exception, X: Any) -> Exception:
         return error  # with a list of names, for which scikit-learn's own tools look
     if first.startswith("Input X contains NaN"):
         return StructentError(
-            "Input X contains NaN; fill in what is missing, or use StructuredBoostingClassifier, "
-            "which takes missing values"
+            "Input X contains NaN; fill in missing values, or use StructuredBoostingClassifier, "
+            "which accepts them"
         )
     for name in X.columns if is_table(X) else ():
         if _categories(X[name], name):

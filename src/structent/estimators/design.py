@@ -24,15 +24,15 @@ _SMALLEST_SCALE = 1e-100  # what varies less, by weights near 0, counts as const
 
 @dataclass(frozen=True)
 class Design:
-    """What turns the codes of a table into the features of a linear model.
+    """How the codes of a table become the features of a linear model.
 
     Numbers are standardised: mean 0 and variance 1 over the training rows where they are known. A
-    missing number counts as the mean, and where training rows lacked some of a column's numbers
-    one more column says "missing". A constant column is 0.
+    missing number counts as the mean. If a column had missing numbers in training, one more column
+    says "missing". A constant column is 0.
 
-    Categories are columns of 0 and 1, all 0 where the category is missing or was never seen. These
-    columns and those that say "missing" are not standardised: that would divide a rare one by
-    its small deviation, so that the penalty would hardly hold what few rows say.
+    Categories are columns of 0 and 1, all 0 if the category is missing or was never seen. These
+    columns, and those that say "missing", are not standardised: that would divide a rare category
+    by its small deviation, and the penalty would hardly act on it, although it has few rows.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Design:
 
     @classmethod
     def of(cls, table: CodedTable, weights: FloatArray) -> Design:
-        """Return the design of training rows, each of which counts by its weight."""
+        """Return the design of training rows, weighted by their weights."""
         check_row_weights(weights)
         if not weights.all():
             table, weights = table[weights > 0], weights[weights > 0]
@@ -108,7 +108,7 @@ class Design:
         return found
 
     def matrix(self, codes: FloatTable) -> FloatArray | csr_array:
-        """Return the features, (n, features), sparse where most are 0 in every row."""
+        """Return the features, (n, features), sparse if most are 0 in every row."""
         values, places = self._entries(codes)
         shape = len(codes), self.n_features
         if values.shape[1] < _SPARSE_BELOW * self.n_features:
@@ -121,7 +121,7 @@ class Design:
         return matrix
 
     def standardised(self, codes: FloatTable) -> FloatArray:
-        """Return the columns of numbers, (n, numbers), 0 where they are missing."""
+        """Return the columns of numbers, (n, numbers), 0 if they are missing."""
         of_numbers = self.is_number
         centre, scale = np.array(self.centre)[of_numbers], np.array(self.scale)[of_numbers]
         found: FloatArray = (codes[:, of_numbers].astype(np.float64) - centre) / scale
@@ -135,7 +135,7 @@ class Design:
 
     @cached_property
     def first(self) -> IndexArray:
-        """The place in the matrix of what each column of the table begins with, (columns,)."""
+        """The first column of the matrix that each column of the table becomes, (columns,)."""
         return np.cumsum(self._widths) - self._widths
 
     @cached_property
@@ -150,7 +150,7 @@ class Design:
         )
 
     def _entries(self, codes: FloatTable) -> tuple[FloatArray, IndexArray]:
-        """Return the entries of each row that may not be 0, and their places in the row."""
+        """Return the entries of each row that may differ from 0, and their places in the row."""
         says_missing = np.array(self.has_missing)
         categories = codes[:, ~self.is_number]
         is_known = ~np.isnan(categories)

@@ -1,8 +1,8 @@
 """Model files: a zip of JSON, the structure, and what was learned as plain numbers or trees.
 
 Nothing in it is ever run: no pickle, no code, no import by name. The metadata list every other
-member with its digest. Text is not compressed, because JSON can take thirty times its size in
-memory: a small file then never needs a lot of it.
+member with its digest. Text is not compressed: JSON can take thirty times its size in memory, so a
+small file never needs a lot of memory.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class FittedLinear(NamedTuple):
     prior
         The prior of the coefficients.
     block_scores
-        The sorted scores of held-out rows, by which answers are calibrated; None without such rows.
+        The sorted scores of held-out rows that calibrate answers; None without such rows.
     design
-        How the columns of a table become features; None where they are the features.
+        How the columns of a table become features; None if they are the features.
     """
 
     classes: Classes
@@ -130,7 +130,7 @@ def save_boosting(
     saved: Saved,
     attachments: Mapping[str, str],
 ) -> None:
-    """Write the file of a booster, all or not at all, with further texts by name."""
+    """Write the file of a booster, completely or not at all, with further texts by name."""
     classes, columns = fitted.encoder.classes, fitted.encoder.columns
     content = {
         **_shared_content(_BOOSTING, saved, classes, fitted.block_scores),
@@ -155,7 +155,7 @@ def save_linear(
     saved: Saved,
     attachments: Mapping[str, str],
 ) -> None:
-    """Write the file of a linear model, all or not at all, with further texts by name."""
+    """Write the file of a linear model, completely or not at all, with further texts by name."""
     table = np.column_stack([fitted.coef, fitted.intercept])  # (classes, features + 1)
     table = table.astype(table.dtype.newbyteorder("<"))
     content = {
@@ -187,7 +187,7 @@ def attachment(path: str | os.PathLike[str], name: str) -> str | None:
     try:
         return None if content is None else content.decode()
     except UnicodeDecodeError:
-        raise _broken(Path(path), f"its member {_ATTACHED}{name} is no text") from None
+        raise _broken(Path(path), f"its member {_ATTACHED}{name} is not text") from None
 
 
 # Writing
@@ -242,7 +242,7 @@ def _compression(name: str, content: bytes) -> int:
 
 
 def _check_that_it_can_be_read(kind: _Kind, members: Mapping[str, bytes]) -> None:
-    """Refuse to write what could not be read again, such as a booster in a newer format."""
+    """Refuse to write a model that could not be read again, such as a booster in a newer format."""
     try:
         for name, content in members.items():
             _check_size(name, len(content))
@@ -277,7 +277,7 @@ def _design_content(design: Design) -> dict[str, Any]:
 
 
 def _read(path: Path, kind: _Kind) -> tuple[Any, Saved]:
-    """Return what a file of this kind holds, or say in one sentence what is wrong with it."""
+    """Return the content of a file of this kind, or say in one sentence what is wrong with it."""
     members = _members(path)
     metadata = _metadata(members, path)
     _check_kind(metadata, kind, path)
@@ -301,14 +301,14 @@ def _members(path: Path) -> dict[str, bytes]:
                 return {info.filename: _member(archive, info) for info in listed}
         # zipfile raises more than it documents, from OSError to struct.error.
         except Exception as error:  # noqa: BLE001
-            reason = f"it is no zip file, or it was changed or cut off ({_reason(error)})"
+            reason = f"it is not a zip file, or it was changed or cut off ({_reason(error)})"
             raise _broken(path, reason) from None
 
 
 def _check_listed(listed: Sequence[zipfile.ZipInfo], size: int) -> None:
     """Refuse members that could not be in a file of this size, before any of them is read."""
     if len({info.filename for info in listed}) < len(listed):
-        raise ValueError("two of its members have one name")
+        raise ValueError("two of its members have the same name")
     if sum(info.compress_size for info in listed) > size:
         raise ValueError("its members are larger than the file")
     for info in listed:
@@ -330,10 +330,10 @@ def _check_size(name: str, size: int) -> None:
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     with archive.open(info) as member:
-        # No more than that, whatever the compressed bytes hold; compared with its checksum.
+        # Never more than that, whatever the compressed bytes are; compared with the checksum.
         content = member.read(info.file_size)
     if len(content) != info.file_size:
-        raise ValueError(f"its member {info.filename[:60]!r} breaks off")
+        raise ValueError(f"its member {info.filename[:60]!r} ends too early")
     return content
 
 
@@ -366,7 +366,7 @@ def _check_kind(metadata: dict[str, Any], kind: _Kind, path: Path) -> None:
 
 
 def _check_members(members: Mapping[str, bytes], metadata: dict[str, Any], path: Path) -> None:
-    """Refuse a file from which a member was taken, or to which one was added."""
+    """Refuse a file if a member was removed from it or added to it."""
     digests = metadata.get("members")
     if not isinstance(digests, dict):
         raise _broken(path, "its metadata do not list its members")
@@ -384,7 +384,7 @@ def _check_members(members: Mapping[str, bytes], metadata: dict[str, Any], path:
 def _content(
     kind: _Kind, metadata: dict[str, Any], members: Mapping[str, bytes]
 ) -> tuple[Any, Saved]:
-    """Return what metadata and members say; where they are wrong, one of the errors of _WRONG."""
+    """Return the content of metadata and members; wrong content raises an error of _WRONG."""
     structure = None
     if _STRUCTURE in members:
         structure = structure_files.structure_from_json(members[_STRUCTURE].decode())
@@ -409,7 +409,7 @@ def _parameter(value: Any) -> Any:
     is_word = isinstance(value, str) and len(value) <= _LONGEST_PARAMETER
     if value is None or is_word or isinstance(value, float | int):
         return value
-    raise ValueError("a parameter is no number and no word")
+    raise ValueError("a parameter is neither a number nor a word")
 
 
 def _fitted_boosting(
@@ -422,7 +422,7 @@ def _fitted_boosting(
         raise TypeError("is_one_hot is not true or false")
     encoder = Encoder(columns, classes, is_one_hot)
     start = np.array(_array(metadata, "start"), dtype=np.float64)
-    # What float32 holds: the engines add it up in that.
+    # Within float32, because the engines add in float32.
     if start.shape != (len(classes.labels),) or not (np.abs(start) < _LARGEST_START).all():
         raise ValueError(f"start is not a number for each of the {len(classes.labels)} classes")
     model = engine(settings.engine).from_bytes(booster, start, encoder.n_categories)
@@ -467,7 +467,7 @@ def _fitted_linear(
     table = np.frombuffer(learned, dtype).reshape(n_classes, n_columns)
     if not np.isfinite(table).all():
         raise ValueError("a coefficient is not finite")
-    # As they were fitted, in one piece: products of matrices may round otherwise elsewhere.
+    # In one piece, as they were fitted: otherwise matrix products may round differently.
     coef, intercept = (
         np.ascontiguousarray(part, dtype=np.dtype(dtype).newbyteorder("="))
         for part in (table[:, :-1], table[:, -1])
@@ -533,7 +533,7 @@ def _block_scores(metadata: dict[str, Any]) -> FloatArray | None:
 def _array(metadata: dict[str, Any], name: str) -> list[Any]:
     value = metadata[name]
     if not isinstance(value, list):
-        raise TypeError(f"{name} is no array")
+        raise TypeError(f"{name} is not an array")
     return value
 
 

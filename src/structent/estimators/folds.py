@@ -1,4 +1,4 @@
-"""Folds for cross-validation: each class, or each group of rows, dealt out in turn.
+"""Folds for cross-validation: each class is spread evenly, or each group stays in one fold.
 
 Rows of one group belong together: the hours of a day, the pictures of a patient.
 """
@@ -44,7 +44,7 @@ def dealt_folds(labels: NDArray[Any], n_folds: int, rng: np.random.RandomState) 
 
 
 def grouped_folds(groups: NDArray[Any], n_folds: int, rng: np.random.RandomState) -> IndexArray:
-    """Return the fold of each row; rows of one group share a fold, and folds are of like size.
+    """Return the fold of each row; rows of one group share a fold, and folds have similar sizes.
 
     Examples
     --------

@@ -62,12 +62,12 @@ class StructuredLogisticRegression(
     - the prior alone: ``StructuredLogisticRegression(structure, weights=1, prior=0.5)``
     - both: ``StructuredLogisticRegression(structure, prior=0.5)``
 
-    The structured loss is not convex. L-BFGS starts from zero and draws nothing at random, so the
-    result is a function of the data alone; it may be a local minimum.
+    The structured loss is not convex. L-BFGS starts from zero without random choices, so the result
+    depends only on the data; it may be a local minimum.
 
     With two classes scikit-learn has one vector of coefficients, ``coef_[1] - coef_[0]`` here, and
-    penalises its square. So does this model, whose penalty is then twice that of the formula: the
-    predictions are the same.
+    penalises its square. This model does the same, so its penalty is then twice the formula's, and
+    the predictions are equal.
 
     Parameters
     ----------
@@ -82,21 +82,22 @@ class StructuredLogisticRegression(
         the weight of the singletons by cross-validation
         (:func:`~structent.estimators.weights.chosen_structure`).
     prior
-        The weights of the prior, of which K is made: a number for the weight of the singletons (1
+        The weights of the prior, which determine K: a number for the weight of the singletons (1
         for plain ridge), one number per partition, or ``"auto"`` to choose the weight of the
-        singletons, plain ridge among them, together with C by cross-validation
-        (:func:`~structent.estimators.prior.chosen_prior`). K may be singular: then coefficients
-        stay within its range, and its inverse is that within the range. If ``weights`` is
-        ``"auto"``, too, the prior is chosen first, with the plain loss.
+        singletons, including plain ridge, together with C by cross-validation
+        (:func:`~structent.estimators.prior.chosen_prior`). If K is singular, coefficients stay
+        within its range, and the inverse is taken there. If ``weights`` is ``"auto"``, too, the
+        prior is chosen first, with the plain loss.
     C
-        The inverse strength of the penalty on the coefficients; intercepts have none. With
-        ``prior="auto"`` it is where the search starts from: C times 1/10000 to 10000 is tried.
+        The inverse strength of the penalty on the coefficients; intercepts have no penalty. With
+        ``prior="auto"`` the search starts from it: C times 1/10000 to 10000 is tried.
     tol
-        L-BFGS stops where no entry of the gradient, divided by C times the sum of the weights,
-        exceeds it. With a prior, the gradient by parameters in which coefficients have about equal
-        curvature. With ``prior="auto"`` it goes on, within ``max_iter``, to a tenth of it as a
-        share of the largest entry at zero coefficients: with few rows of many classes gradients
-        are small, and priors can be compared only where fits are close.
+        L-BFGS stops when no entry of the gradient, divided by C times the sum of the weights,
+        exceeds this. With a prior, the gradient is taken with respect to parameters in which
+        coefficients have about equal curvature. With ``prior="auto"`` it continues, within
+        ``max_iter``, until no entry exceeds a tenth of this times the largest entry at zero
+        coefficients: with few rows of many classes gradients are small, and priors can only be
+        compared if fits are close to their minimum.
     max_iter
         The most iterations of L-BFGS.
     class_weight
@@ -104,20 +105,19 @@ class StructuredLogisticRegression(
     warm_start
         Whether to start from the last fit instead of zero.
     random_state
-        Decides which rows are in which fold of ``weights="auto"`` and ``prior="auto"``; nothing
-        else is random.
+        The seed of the folds of ``weights="auto"`` and ``prior="auto"``; nothing else is random.
     allow_blocks
-        Whether a label may also be the name of a block ("tree", or "kind:tree" where levels share
-        names) or a set of classes, for rows whose class is not known exactly. In ``class_weight``
-        such a row counts with the mean over its classes.
+        Whether a label may also be the name of a block ("tree", or "kind:tree" if levels share
+        names) or a set of classes, for rows whose class is not known exactly. The ``class_weight``
+        of such a row is the mean over its classes.
     encode
-        Whether X is a table as it is, with text, missing values and any scales: a pandas or polars
-        table, or an array that may hold NaN. Numbers are standardised over the training rows, each
-        counted by its ``sample_weight``; a missing number counts as the mean, and a column that
-        lacked some in training gets one more column, which is 1 where the number is missing.
-        Categories become columns of 0 and 1, all 0 for one that is missing or was never seen. The
-        penalty is on the coefficients of these columns. As in ``StructuredBoostingClassifier``,
-        numbers are held in float32. False takes X as the features: numbers, none missing.
+        Whether to encode X: a raw pandas or polars table with text, missing values and any scales,
+        or an array that may contain NaN. Numbers are standardised over the training rows, weighted
+        by ``sample_weight``; a missing number counts as the mean, and a column with missing numbers
+        in training gets one more column, which is 1 if the number is missing. Categories become
+        columns of 0 and 1, all 0 if the category is missing or was never seen. The penalty is on
+        the coefficients of these columns. As in ``StructuredBoostingClassifier``, numbers are held
+        in float32. If False, X must be numbers without missing values.
 
     Attributes
     ----------
@@ -128,8 +128,8 @@ class StructuredLogisticRegression(
         The coefficients, (classes, features), and the intercepts, (classes,), in that order. With
         ``encode=True`` features are the columns that the table was turned into.
     coef_names_
-        What the columns of ``coef_`` stand for: the names of the columns of X, ``x0``, ``x1``, ...
-        where they have none; with ``encode=True`` such as ``"size"``, ``"size missing"`` and
+        The names of the columns of ``coef_``: the names of the columns of X, or ``x0``, ``x1``, ...
+        if these have none; with ``encode=True`` such as ``"size"``, ``"size missing"`` and
         ``"colour=red"``.
     weights_
         The weight of each partition that was used in the loss.
@@ -197,7 +197,7 @@ class StructuredLogisticRegression(
         sample_weight
             The weight of each row, (n,).
         groups
-            The group of each row, (n,), where rows belong together: they share a fold of
+            The group of each row, (n,), if rows belong together: rows of one group share a fold of
             ``weights="auto"`` and ``prior="auto"``.
         """
         self._check_parameters()
@@ -209,7 +209,7 @@ class StructuredLogisticRegression(
             # The prior is chosen first, under the plain loss, then the loss beside it.
             plain = reweighted(fixed_for_loss(given), 1.0, "weights")
             prior = chosen_prior(self, given, LinearProblem.of(self, plain, *rows), group_of)
-            # Folds share the encoding of all rows, which knows no labels.
+            # Folds share the encoding of all rows, because it does not use labels.
             model = clone(self).set_params(prior=prior.parameter, C=prior.c, encode=False)
             structure = chosen_structure(model, given, *rows, group_of)
             problem = LinearProblem.of(self, structure, *rows)
@@ -219,7 +219,7 @@ class StructuredLogisticRegression(
         return self._keep(self._fitted(problem, prior, design))
 
     def decision_function(self, X: Any) -> NDArray[Any]:
-        """Return the logits, (n, classes), but of two classes the log odds of the second, (n,)."""
+        """Return the logits, (n, classes); for two classes, the log odds of the second, (n,)."""
         logits = self._logits(X)
         return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
 
@@ -244,7 +244,7 @@ class StructuredLogisticRegression(
         return softmax(self._logits(X), axis=1)
 
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
-        """Return the logarithms of the probabilities, exact where those underflow."""
+        """Return the logarithms of the probabilities, exact also if these underflow."""
         return log_softmax(self._logits(X), axis=1)
 
     def predict_level(self, X: Any, level: str) -> NDArray[np.str_]:
@@ -279,20 +279,20 @@ class StructuredLogisticRegression(
     def save(
         self, path: str | os.PathLike[str], *, attachments: Mapping[str, str] | None = None
     ) -> None:
-        """Write the model to a file, all or not at all: a zip of JSON and the coefficients.
+        """Write the model to a file, completely or not at all: a zip of JSON and coefficients.
 
         As :meth:`StructuredBoostingClassifier.save
         <structent.estimators.StructuredBoostingClassifier.save>`.
         """
         fitted = self._as_fitted()
         names = getattr(self, "feature_names_in_", None)
-        # Of weights and prior, those that were used: what is loaded fits the same again.
+        # The weights and the prior that were used, so that a loaded model can be fitted again.
         used = {"prior": self._prior.parameter, "C": self._prior.c}
         saved = files.Saved(self.get_params(deep=False) | used, names)
         files.save_linear(path, fitted, saved, attachments or {})
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
-        """Write the model as an ONNX file, all or not at all.
+        """Write the model as an ONNX file, completely or not at all.
 
         The file has the input ``X``, float32, (n, columns), and the outputs ``label``, (n,), and
         ``probabilities``, (n, classes), in the order of ``classes_``. With ``encode=True`` NaN is a
@@ -403,7 +403,7 @@ class StructuredLogisticRegression(
         return self.coef_[place].astype(np.float64), self.intercept_[place].astype(np.float64)
 
     def _keep(self, fitted: files.FittedLinear) -> Self:
-        """Take over what was learned with these parameters, now or before it was saved."""
+        """Set what was learned with these parameters, now or before it was saved."""
         self._classes, self.classes_ = fitted.classes, fitted.classes.values
         self.structure_ = None if self.structure is None else fitted.classes.structure
         self.weights_ = weights_of(fitted.classes.structure)
@@ -433,5 +433,5 @@ class StructuredLogisticRegression(
 
 
 def _layout(design: Design | None) -> tuple[Any, ...] | None:
-    """Return what decides which columns a design matrix has."""
+    """Return the values that decide which columns a design matrix has."""
     return None if design is None else (design.columns, design.has_missing)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -15,9 +15,11 @@ from threadpoolctl import ThreadpoolController
 
 from structent._threads import available_threads, in_parts
 from structent._typing import FloatArray, IndexArray
+from structent.estimators import lbfgs
 from structent.kernels.coarse import CoarseLayouts
-from structent.kernels.fused import loss_and_gradient
+from structent.kernels.fused import gradient_and_curvature
 from structent.kernels.layout import Layout
+from structent.structure import RandomPartition
 from structent.structure.samplers import Structure
 from structent.structure.similarity import SimilarityFactor, similarity_of
 
@@ -25,6 +27,12 @@ from structent.structure.similarity import SimilarityFactor, similarity_of
 _MOST_EIGENVECTORS = 1000
 _MOST_LOGITS = 2**17  # at a time, so that the processor's cache holds them
 _MOST_PARTS = 8  # of the rows; each has a gradient of its own
+# Products of an evaluation up to which compiled loops are sooner than BLAS and calls from Python.
+_FEW_NUMBERS = 200_000
+_FAILURES = {
+    lbfgs.TOO_MANY_ITERATIONS: "too many iterations",
+    lbfgs.NO_LOWER_POINT: "no lower point along the direction",
+}
 _LONG = 10_000  # parameters from which on BLAS adds up vectors in threads
 # Shares of the value that are rounding where the products with X are taken in this precision: a
 # search for a step that gains less would only try one after the other in vain.
@@ -60,6 +68,18 @@ def gaussian_prior(structure: Structure) -> GaussianPrior:
     """Return the prior whose covariance is the similarity of a structure's classes."""
     if len(structure.classes) > _MOST_EIGENVECTORS:
         return PriorOnBlocks(SimilarityFactor.of(structure))
+    if isinstance(structure, RandomPartition):
+        return _kept_prior(structure)
+    return _prior_on_eigenvectors(structure)
+
+
+@lru_cache(maxsize=2)
+def _kept_prior(structure: RandomPartition) -> GaussianPrior:
+    """Return the prior of a structure for which penalties are tried one after the other."""
+    return _prior_on_eigenvectors(structure)
+
+
+def _prior_on_eigenvectors(structure: Structure) -> PriorOnEigenvectors:
     values, vectors = np.linalg.eigh(similarity_of(structure))
     # Coefficients have no part in the null space, whose eigenvalues are only rounding.
     has_variance = values > len(values) * np.finfo(np.float64).eps * values[-1]
@@ -175,8 +195,25 @@ class LinearObjective:
         self.n_parameters = self._rows * X.shape[1] + layout.n_classes
         n_parts = min(_MOST_PARTS, max(1, X.shape[0] * layout.n_classes // _MOST_LOGITS))
         self._bounds = [X.shape[0] * part // n_parts for part in range(n_parts + 1)]
-        self._column_of_shares = self.shares.astype(X.dtype)[:, None]
+        self._row_weights = self.shares.astype(X.dtype)
         self.n_threads = min(n_parts, available_threads())
+
+    @property
+    def small(self) -> lbfgs.Problem | None:
+        """The same for compiled L-BFGS; None where it would not be sooner, or cannot be."""
+        n_numbers = (self.X.shape[0] + self._rows) * self.shape[0] * (self.shape[1] + 1)
+        if self._is_sparse or self.coarse is not None or n_numbers > _FEW_NUMBERS:
+            return None
+        coordinates, matrix = self._coordinates, np.empty((0, 0))
+        if coordinates is not None:
+            if not isinstance(coordinates.matrix, np.ndarray):
+                return None
+            matrix = np.ascontiguousarray(coordinates.matrix)
+        penalties = np.broadcast_to(self._penalties, (self._rows, 1)).reshape(-1)
+        return lbfgs.Problem(
+            np.ascontiguousarray(self.X), self.labels, self._row_weights, self.layout.arrays,
+            matrix, penalties.astype(np.float64), self._size,
+        )  # fmt: skip
 
     def __call__(self, parameters: FloatArray) -> tuple[float, FloatArray]:
         """Return the value at these parameters, and the gradient, flat like them."""
@@ -205,31 +242,28 @@ class LinearObjective:
         """Add up the losses of some parts of the rows, and their gradient, a few rows at a time."""
         n_rows = min(len(self.labels), max(1, _MOST_LOGITS // self.shape[0]))
         # Two arrays, not one: where a block underflows the kernel returns to its logits.
-        logits, gradient = np.empty((2, n_rows, self.shape[0]), dtype=self.X.dtype)
+        all_logits, all_gradients = np.empty((2, n_rows, self.shape[0]), dtype=self.X.dtype)
+        all_losses = np.empty(n_rows, dtype=self.X.dtype)
         for part in range(first, last):
             end = self._bounds[part + 1]
             for at in range(self._bounds[part], end, n_rows):
                 rows = slice(at, min(at + n_rows, end))
-                size = rows.stop - at
-                losses = self._losses(rows, coef, intercept, logits[:size], gradient[:size])
-                values[part] += self.shares[rows] @ losses
-                features = self.X[rows]
-                of_rows = features.T @ gradient[:size] if self._is_sparse else None
-                of_coefs[part] += gradient[:size].T @ features if of_rows is None else of_rows.T
-                of_intercepts[part] += gradient[:size].sum(axis=0, dtype=np.float64)
-
-    def _losses(
-        self, rows: slice, coef: NDArray[Any], intercept: NDArray[Any], logits: NDArray[Any],
-        gradient: NDArray[Any],
-    ) -> NDArray[Any]:  # fmt: skip
-        """Return the losses of rows, and write the gradient by their logits, times their shares."""
-        _write_product(self.X[rows], coef.T, logits)
-        logits += intercept
-        losses = loss_and_gradient(
-            logits, self.labels[rows], self.layout, gradient=gradient, coarse=self.coarse
-        )
-        gradient *= self._column_of_shares[rows]
-        return losses.rows
+                features, size = self.X[rows], rows.stop - at
+                logits, gradient, losses = (
+                    all_logits[:size],
+                    all_gradients[:size],
+                    all_losses[:size],
+                )
+                _write_product(features, coef.T, logits)
+                logits += intercept
+                gradient_and_curvature(
+                    logits, self.labels[rows], self._row_weights[rows], self.layout,
+                    losses=losses, gradient=gradient, coarse=self.coarse,
+                )  # fmt: skip
+                values[part] += losses.sum(dtype=np.float64)
+                of_rows = features.T @ gradient if self._is_sparse else None
+                of_coefs[part] += gradient.T @ features if of_rows is None else of_rows.T
+                of_intercepts[part] += gradient.sum(axis=0, dtype=np.float64)
 
     def split(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the coefficients, (classes, features), and the intercepts, (classes,)."""
@@ -271,6 +305,8 @@ def minimum_of(
     It converged if no entry of the gradient exceeds ``tol``. With ``aim`` it goes on until none
     exceeds that, as far as ``max_iter`` allows.
     """
+    if objective.small is not None:
+        return _minimum_of_small(objective, objective.small, start, tol, max_iter, aim)
     # Threads of BLAS wait for each other in a loop. On a busy machine every short sum of L-BFGS and
     # every product then takes many times as long as in one thread; the rows have threads of ours.
     is_large = objective.n_threads > 1 or objective.n_parameters > _LONG
@@ -290,6 +326,20 @@ def minimum_of(
     n_iter = min(int(result.nit), max_iter)
     converged = result.success or np.abs(result.jac).max() <= tol
     return Minimum(result.x, n_iter, None if converged else str(result.message))
+
+
+def _minimum_of_small(
+    objective: LinearObjective, problem: lbfgs.Problem, start: FloatArray, tol: float,
+    max_iter: int, aim: float | None,
+) -> Minimum:  # fmt: skip
+    x, gradient = start.astype(np.float64), np.empty(len(start))
+    rounding = _ROUNDING[objective.X.dtype]
+    n_iter, end = lbfgs.minimise(
+        problem, objective.shape[0], x, gradient, tol if aim is None else aim, rounding, max_iter
+    )
+    if end == lbfgs.CONVERGED or np.abs(gradient).max() <= tol:
+        return Minimum(x, n_iter, None)
+    return Minimum(x, n_iter, _FAILURES[end])
 
 
 @cache

@@ -1,7 +1,7 @@
 """ONNX files of fitted models: one tree ensemble or one matrix product, then softmax and label.
 
 Inputs are float32, and text or whole numbers for categories. Numbers are compared with the edges of
-bins, which are float32, too: a float32 value takes the same way through a tree as in ``predict``.
+bins, which are float32, too, so a float32 value reaches the same leaf as in ``predict``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def save_boosting(
     engine: str,
     feature_names: Sequence[str] | None,
 ) -> None:
-    """Write the ONNX file of trees, all or not at all."""
+    """Write the ONNX file of trees, completely or not at all."""
     model = fitted.model
     if not isinstance(model, StructentModel):
         raise StructentError(
@@ -71,9 +71,9 @@ def save_boosting(
 def save_linear(
     path: str | os.PathLike[str], fitted: FittedLinear, feature_names: Sequence[str] | None
 ) -> None:
-    """Write the ONNX file of a linear model, all or not at all."""
+    """Write the ONNX file of a linear model, completely or not at all."""
     graph = _Graph()
-    # In float64, as predict computes: features that are not scaled would lose digits.
+    # In float64, as in predict: features that are not scaled would lose digits.
     coef = fitted.coef.T.astype(np.float64)
     if fitted.design is None:
         features = graph.cast(graph.input(INPUT, np.float32, len(coef)), np.float64)
@@ -183,7 +183,7 @@ def _type_of(categories: tuple[Any, ...], name: str) -> Any:
 
 
 def _codes(graph: _Graph, name: str, categories: tuple[Any, ...]) -> str:
-    """Return the code of each category, (n, 1): their number for what is none of them."""
+    """Return the code of each category, (n, 1); unknown values get the next code."""
     kind = _type_of(categories, name)
     values: list[Any] = np.array(categories or ("",), dtype=kind).tolist()
     if len(set(values)) < len(values):
@@ -218,7 +218,7 @@ def _products(
         parts += _products_of_numbers(graph, graph.add("Concat", *numbers, axis=1), design, coef)
     for name, of_column, first in zip(given, categories, design.first, strict=True):
         if of_column is not None:
-            # After the last category what is none of them, which adds nothing.
+            # After the last category, the code of unknown values, which add nothing.
             table = np.vstack([coef[first : first + len(of_column)], np.zeros(coef.shape[1])])
             parts.append(graph.rows_at(table, _codes(graph, name, of_column)))
     return parts
@@ -227,7 +227,7 @@ def _products(
 def _products_of_numbers(
     graph: _Graph, numbers: str, design: Design, coef: FloatArray
 ) -> list[str]:
-    """Return the logits that come from numbers, and from those that are missing."""
+    """Return the logits that come from numbers, and from missing numbers."""
     is_number, has_missing = design.is_number, np.array(design.has_missing)
     centre, scale = (np.array(each)[is_number] for each in (design.centre, design.scale))
     centred = graph.add("Sub", graph.cast(numbers, np.float64), graph.constant(centre))
@@ -252,14 +252,14 @@ class _Splits(NamedTuple):
     Attributes
     ----------
     feature
-        The column that is compared: of the table, or behind those one for each set of categories.
+        The column that is compared: of the table, or one of the columns for sets that follow.
     threshold
         The largest number that goes left.
     is_missing_left
         Whether missing values go left.
     tables
-        For each column whether each category, and after the last one a missing value, goes right,
-        by each of the sets that the column is split by, (categories + 1, sets).
+        For each column: whether each category, and a missing value last, goes right in each of the
+        sets by which the column is split, (categories + 1, sets).
     """
 
     feature: IndexArray
@@ -306,7 +306,7 @@ def _sets(part: Part, column: int, n_categories: int) -> NDArray[np.uint8]:
     """Return whether each category and a missing value go right, (nodes, categories + 1)."""
     bins: Bins = part.bins
     n_bins, of_category = int(bins.n_bins[column]), bins.bin_of_category[column]
-    bin_of = np.full(n_categories + 1, n_bins)  # what no row had is as good as missing
+    bin_of = np.full(n_categories + 1, n_bins)  # categories without rows count as missing
     n_known = min(n_categories, len(of_category))
     bin_of[:n_known] = of_category[:n_known]
     return (~_goes_left(part, column)[:, bin_of]).astype(np.uint8)
@@ -368,7 +368,7 @@ def _check_size(parts: Sequence[Part], n_classes: int, splits: _Splits) -> None:
 
 
 class _Graph:
-    """An ONNX graph under construction: every method returns the name of what it adds."""
+    """An ONNX graph under construction; every method returns the name of what it adds."""
 
     def __init__(self) -> None:
         self._onnx = load_optional("onnx", extra="onnx", purpose="Writing ONNX files")

@@ -38,7 +38,7 @@ Coefs: TypeAlias = tuple[FloatArray, FloatArray]
 
 # Weights of the singletons that prior="auto" tries. Plain ridge comes first: ties go to it.
 PRIORS = (1.0, 0.8, 0.5, 0.2, 0.05)
-# What C is multiplied by, from a strong penalty to a weak one.
+# The factors of C, from a strong penalty to a weak one.
 STEPS_OF_C = tuple(10.0 ** (step / 2) for step in range(-8, 9))
 # With prior="auto" fits aim at tol times this share of the gradient at zero.
 _SHARE = 0.1
@@ -47,14 +47,14 @@ _PLAIN = 1.0 - 1e-12  # a weight that was scaled to 1 may have been rounded
 
 
 class Prior(NamedTuple):
-    """The structure of a prior, None where the model has none, and the C that goes with it."""
+    """The structure of a prior, None if the model has none, and the C that belongs to it."""
 
     structure: Structure | None
     c: float
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is plain ridge: nothing but the singletons has weight."""
+        """Whether it is plain ridge: only the singletons have weight."""
         return self.structure is None or singleton_weight_of(self.structure) >= _PLAIN
 
     @property
@@ -64,7 +64,7 @@ class Prior(NamedTuple):
 
     @property
     def parameter(self) -> float | list[float]:
-        """What to give to an estimator, with other weights of its structure, for this prior."""
+        """The parameter that gives an estimator this prior, if its structure has other weights."""
         if self.is_plain or not isinstance(self.structure, RandomPartition):
             return 1.0 if self.structure is None else singleton_weight_of(self.structure)
         return [float(weight) for weight in self.weights]
@@ -125,7 +125,7 @@ class LinearProblem:
         )  # fmt: skip
 
     def objective(self, c: float, prior: GaussianPrior | None) -> LinearObjective:
-        """Return the function that is to be minimised."""
+        """Return the function to minimise."""
         weights = row_weights(self.sample_weight, self.class_weight, self.codes, self.classes)
         # In a unit in which no sum overflows.
         exponent = ordinary_exponent(weights)
@@ -150,7 +150,7 @@ def fixed_for_loss(structure: Structure) -> RandomPartition:
     raise StructureError(
         f"structure must be a RandomPartition, got {type(structure).__name__}: L-BFGS cannot "
         "follow partitions that change with every iteration; fix them with its sample(0), use "
-        "weights=1 to have the structure in the prior alone, or use StructuredBoostingClassifier "
+        "weights=1 to have the structure only in the prior, or use StructuredBoostingClassifier "
         "or the PyTorch loss"
     )
 
@@ -192,10 +192,11 @@ def chosen_prior(
     """Return the prior that the parameter ``prior`` of a linear model asks for, and its C.
 
     ``"auto"`` tries the weights 1 (plain ridge), .8, .5, .2 and .05 of the singletons, each with C
-    times powers of the root of 10: for plain ridge from 1/10000 upwards until the held-out loss has
-    risen twice, then from the best C of the weight before, up and down while the loss falls. Every
-    fit starts where the last one ended. The pair with the lowest held-out plain log loss in 3-fold
-    cross-validation wins; without a structure C alone is chosen.
+    times powers of the square root of 10. For plain ridge it starts at 1/10000 and goes up until
+    the held-out loss has risen twice. For the other weights it starts at the best C of the weight
+    before, and goes up and down while the loss falls. Every fit starts where the last one ended.
+    The pair with the lowest held-out plain log loss in 3-fold cross-validation wins. Without a
+    structure only C is chosen.
 
     Parameters
     ----------
@@ -235,7 +236,7 @@ def chosen_prior(
 
 
 class _SearchOfC:
-    """The search for the best C with one prior: held-out losses by the place in ``STEPS_OF_C``.
+    """The search for the best C with one prior: held-out losses by the index in ``STEPS_OF_C``.
 
     Parameters
     ----------
@@ -244,9 +245,9 @@ class _SearchOfC:
     structure
         The structure of the prior; None for plain ridge.
     folds
-        What is trained on and what is held out.
+        The rows to train on and the held-out rows of each fold.
     coefs
-        What each fold starts from; None for zero.
+        The coefficients that each fold starts from; None for zero.
     """
 
     def __init__(
@@ -259,7 +260,7 @@ class _SearchOfC:
         plain = Prior(structure, model.C).is_plain
         self._prior = None if plain or structure is None else gaussian_prior(structure)
         self._model, self._folds = model, folds
-        # By a power of two, which changes no choice: sums of huge weights would overflow.
+        # Scaled by a power of two, which changes no choice: sums of huge weights would overflow.
         weights = [part.sample_weight for _, part in folds]
         exponent = ordinary_exponent(np.concatenate([*weights, np.zeros(1)]))
         self._judging = [np.ldexp(each, exponent) for each in weights]
@@ -283,7 +284,7 @@ class _SearchOfC:
                 break
 
     def around(self, start: int) -> None:
-        """Try the C at a place, and go on to both sides for as long as the loss falls."""
+        """Try the C at a place, and then on both sides while the loss falls."""
         self._try(start)
         for side in (1, -1):
             step = start + side
@@ -315,12 +316,12 @@ def fitted(model: Any, objective: LinearObjective, start: Coefs | None) -> Minim
     tol = float(model.tol)
     if not is_chosen(model.prior):
         return minimum_of(objective, parameters, tol=tol, max_iter=model.max_iter)
-    # With few rows of many classes all gradients are small, so that a fit which starts from another
-    # prior or another C would stay there.
+    # With few rows of many classes all gradients are small, so a fit that starts from another prior
+    # or another C would stay there.
     aim = tol * min(1.0, _SHARE * float(np.abs(objective(zero)[1]).max()))
     return minimum_of(objective, parameters, tol=tol, aim=aim, max_iter=model.max_iter)
 
 
 def is_chosen(prior: Any) -> bool:
-    """Whether a prior is to be chosen by cross-validation."""
+    """Whether cross-validation chooses the prior."""
     return isinstance(prior, str) and prior == "auto"

@@ -1,4 +1,4 @@
-"""Training rows: features, labels and weights, and which of them are held back for validation."""
+"""Training rows: features, labels and weights, and which rows are held out for validation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TrainingRows(NamedTuple):
 
 
 def ordinary_exponent(weights: FloatArray) -> int:
-    """Return the power of two that makes the largest weight one whose sums no float loses.
+    """Return the power of two that scales the weights so that no float overflows in their sums.
 
     Examples
     --------
@@ -78,16 +78,16 @@ def row_weights(
 ) -> FloatArray:
     """Return the weights of the rows, (n,): none negative, and not all 0.
 
-    Where the class of a row is not known, but a set that holds it, ``class_weight`` counts with the
-    mean over that set, as everywhere in the losses.
+    If only a set of classes is known for a row, its ``class_weight`` is the mean over that set, as
+    everywhere in the losses.
 
     Parameters
     ----------
     sample_weight
         One weight per row; all 1 if None.
     class_weight
-        ``{class: weight}``, where a class that is not named has weight 1; ``"balanced"``, by which
-        all classes with rows have the same total weight and the sum of the weights stays; or None.
+        ``{class: weight}``, where a class that is not named has weight 1; ``"balanced"``, which
+        gives all classes with rows the same total weight and keeps the sum of the weights; or None.
     labels
         The code of each row's label.
     classes
@@ -113,7 +113,7 @@ def row_weights(
 
 
 def check_row_weights(weights: FloatArray) -> None:
-    """Refuse weights by which no row counts, or one without end."""
+    """Refuse weights that are negative, infinite or all 0."""
     if not (weights.min() >= 0 and 0 < weights.max() < np.inf):
         raise StructentError(
             "the weights of the rows must be finite, and not be negative nor all be zero, got "
@@ -168,7 +168,7 @@ def held_back(labels: IndexArray, fraction: float, rng: np.random.RandomState) -
             f"validation_fraction={fraction:g} of {len(labels)} rows leaves no row for validation; "
             "give more rows, an eval_set, or early_stopping_rounds=None"
         )
-    # Evenly spread over the classes, from a random place on.
+    # Evenly spread over the classes, from a random start.
     places = (np.arange(n_held) + rng.uniform()) * (len(spare) / n_held)
     held = np.zeros(len(labels), dtype=bool)
     held[spare[places.astype(int)]] = True
@@ -232,9 +232,9 @@ def eval_pair(eval_set: Any) -> tuple[Any, Any]:
 
 
 def log_prior(rows: TrainingRows, classes: Classes) -> FloatArray:
-    """Return the logarithm of (n_c + 1/2) / (n + k/2), where boosting starts from.
+    """Return the logarithm of (n_c + 1/2) / (n + k/2), the start of boosting.
 
-    With the half even a class without rows has a finite start.
+    Because of the half, even a class without rows has a finite start.
     """
     return log_prior_of_totals(*_class_totals(rows.labels, rows.weights, classes))
 
@@ -253,11 +253,11 @@ def code_totals(labels: IndexArray, weights: FloatArray, n_codes: int) -> FloatA
 def spread_totals(
     totals: FloatArray, sets: Sequence[Sequence[int]], half: float = 0.5
 ) -> FloatArray:
-    """Return the total weight of each class, where rows of a set count for its classes.
+    """Return the total weight of each class; rows of a set count for the classes of the set.
 
-    They do so in proportion to the prior of the rows whose class is known: one step of EM, which
-    for sets that do not overlap is where EM ends. An even split would draw the start towards equal
-    classes, and all the more where many rows are coarse.
+    They count in proportion to the prior of the rows whose class is known. This is one step of EM;
+    if sets do not overlap, EM ends there. An even split would pull the start towards equal
+    classes, the more so the more rows are coarse.
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ def _class_weights(
 def _named_weights(class_weight: Mapping[Any, float], classes: tuple[Any, ...]) -> FloatArray:
     known = set(classes)
     unknown = [label for label in class_weight if label not in known]
-    # Where all classes are named, more may be: those of rows that another fold of the data has.
+    # If all classes are named, others may be named, too: they may have rows in another fold.
     if unknown and not known <= set(class_weight):
         raise unknown_label(unknown[0], classes)
     return np.array([float(class_weight.get(label, 1.0)) for label in classes])
@@ -318,5 +318,7 @@ def _class_totals(
     """
     exponent = ordinary_exponent(weights)
     totals = code_totals(labels, np.ldexp(weights, exponent), classes.n_codes)
-    half = float(np.ldexp(0.5, min(exponent, _MOST_EXPONENT)))  # beside it such weights are nothing
+    half = float(
+        np.ldexp(0.5, min(exponent, _MOST_EXPONENT))
+    )  # such weights are negligible beside it
     return spread_totals(totals, classes.coarse_sets, half), half

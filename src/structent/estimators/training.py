@@ -103,7 +103,7 @@ class Settings:
         if self.split_search == "structured" and self.trees != "vector":
             raise StructentError(
                 "split_search='structured' needs vector leaves, got trees='per_class'; one tree "
-                "per class knows one class only"
+                "per class knows only one class"
             )
 
     def _check_other_engine(self) -> None:
@@ -120,11 +120,11 @@ class Settings:
                 )
 
     def settled(self, n_rounds: int, chosen: Chosen) -> Settings:
-        """Return the settings of a fit for which all is chosen."""
+        """Return the settings of a fit with everything chosen."""
         return replace(self, n_estimators=n_rounds, early_stopping_rounds=None, **chosen._asdict())
 
     def for_weights_times_two_to(self, exponent: int) -> Settings:
-        """Return the settings that give the same trees where all row weights are multiplied."""
+        """Return the settings that give the same trees if all row weights are multiplied."""
         with np.errstate(over="ignore"):
             scaled = np.ldexp([self.min_child_weight, self.reg_lambda], exponent).tolist()
         weight, penalty = (min(value, _LARGEST) if value > 1 / _LARGEST else 0 for value in scaled)
@@ -132,7 +132,7 @@ class Settings:
 
 
 class Chosen(NamedTuple):
-    """What was used where the settings may say "auto"."""
+    """The values that were used, also for settings that are "auto"."""
 
     max_depth: int
     split_search: str
@@ -146,7 +146,7 @@ class Training:
     Attributes
     ----------
     rows, validation
-        What to learn from, and what decides when to stop.
+        The rows to learn from, and the rows that decide when to stop.
     structure
         The structure of the loss.
     split_structure
@@ -156,9 +156,9 @@ class Training:
     is_categorical
         Whether each column of the features holds the codes of categories.
     label_sets
-        What codes of labels beyond the classes mean; None where all labels are classes.
+        The meaning of label codes beyond the classes; None if all labels are classes.
     leaf_structure
-        The structure whose related classes leaf values borrow from, None for no smoothing.
+        The structure that says which classes share leaf values, None for no smoothing.
     """
 
     rows: TrainingRows
@@ -181,7 +181,7 @@ class Training:
 
     @property
     def unraced(self) -> Chosen:
-        """What is used where nothing is tried out."""
+        """The values that are used if nothing is tried out."""
         depth, search = self.settings.max_depth, self.settings.split_search
         if search == "auto":
             # Better on most tables, and quicker (ARCHITECTURE.md); only our own engine can do it.
@@ -194,10 +194,10 @@ class Training:
         )
 
     def with_ordinary_weights(self) -> Training:
-        """Return the same task with row weights whose sums float32 holds.
+        """Return the same task with row weights whose sums fit into float32.
 
-        Weights are multiplied by a power of two, and what is compared with their sums as well: that
-        changes no digit. The loss of validation rows is a mean, for which no factor matters.
+        Weights, and the settings that are compared with their sums, are multiplied by a power of
+        two: that changes no digit. The loss of validation rows is a mean, so no factor matters.
         """
         exponent, held = ordinary_exponent(self.rows.weights), self.validation
         if held is not None:
@@ -236,7 +236,7 @@ class Model(Protocol):
 
 
 class Trained(NamedTuple):
-    """What an engine gives: the booster, and what was used where that was to be chosen."""
+    """The result of an engine: the booster, and the values that were chosen."""
 
     model: Model
     chosen: Chosen
@@ -253,7 +253,7 @@ class Encoder:
     classes
         The classes of the labels.
     is_one_hot
-        Whether categories get columns of their own, where the engine cannot take them.
+        Whether categories become columns of 0 and 1, because the engine does not accept them.
     """
 
     columns: Columns
@@ -263,7 +263,7 @@ class Encoder:
     @classmethod
     def of(cls, columns: Columns, classes: Classes, settings: Settings) -> Encoder:
         """Return the encoder for the engine of the settings."""
-        # XGBoost's vector leaves know no categories.
+        # XGBoost's vector leaves do not support categories.
         is_one_hot = settings.engine == "xgboost" and settings.trees == "vector"
         return cls(columns, classes, any(columns.is_categorical) and is_one_hot)
 
@@ -282,7 +282,7 @@ class Encoder:
         return tuple(None if each is None else len(each) for each in self.columns.categories)
 
     def features(self, codes: FloatTable) -> FloatTable:
-        """Return the features of a table's codes, as the engine takes them."""
+        """Return the features of a table's codes, in the form that the engine accepts."""
         return self.columns.one_hot(codes) if self.is_one_hot else codes
 
     def rows(
@@ -313,9 +313,9 @@ class FittedBoosting:
     scores
         The log loss of the validation rows after every round, empty without such rows.
     chosen
-        What was used where the settings may say "auto".
+        The values that were used, also for settings that are "auto".
     block_scores
-        The sorted scores of held-out rows, by which answers are calibrated; None without such rows.
+        The sorted scores of held-out rows that calibrate answers; None without such rows.
     """
 
     encoder: Encoder
@@ -342,7 +342,7 @@ class FittedBoosting:
 
 
 def recording(scores: list[float], show: OnRound) -> OnRound:
-    """Return what keeps the log loss of every round, and shows it."""
+    """Return a callback that keeps and shows the log loss of every round."""
 
     def on_round(number: int, log_loss: float | None) -> None:
         if log_loss is not None:
@@ -354,7 +354,7 @@ def recording(scores: list[float], show: OnRound) -> OnRound:
 
 @contextmanager
 def round_progress(n_rounds: int, *, shown: bool, what: str = "boosting") -> Iterator[OnRound]:
-    """Give what is called after every round, with or without a bar on the terminal."""
+    """Yield the callback of every round, with or without a bar on the terminal."""
     if not shown:
         yield lambda _round, _log_loss: None
         return

@@ -43,15 +43,16 @@ def chosen_structure(
     ``"auto"`` tries the singleton weights 1, .7, .4 and .1 by 3-fold cross-validation on the rows
     given, and takes the one with the lowest held-out log loss. That is plain log loss for every
     structure (for a coarse label, of its set of classes), so with enough rows a wrong structure
-    loses to none at all. With few rows any structure may win, since it also acts as regularisation.
-    It costs 12 more fits, of clones of the estimator, all with the same ``random_state``.
+    loses to "no structure". With few rows any structure may win, because it also acts as
+    regularisation. It costs 12 more fits, of clones of the estimator, all with the same
+    ``random_state``.
 
     Parameters
     ----------
     estimator
         A classifier with the parameters ``structure``, ``weights`` and ``random_state``.
     structure
-        Its structure; one that is given by a short form has been built from the labels.
+        Its structure; a short form must already be built from the labels.
     X
         The features: an array, a sparse matrix, a pandas or polars table.
     y
@@ -79,7 +80,7 @@ def chosen_structure(
 def reweighted(structure: Structure | None, weights: Any, name: str) -> Structure:
     """Return a structure with this weight on its singletons, or one for each of its partitions.
 
-    ``name`` is the parameter that asks for it, as errors call it.
+    ``name`` is the name of the parameter, for error messages.
     """
     if isinstance(weights, Real) and not isinstance(weights, bool) and structure is not None:
         return _adjustable(structure, name).with_singleton_weight(float(weights))
@@ -97,7 +98,7 @@ def candidates_of(
 ) -> list[Structure]:
     """Return the structure with each of these weights on its singletons.
 
-    Where it has no partition but the singletons there is nothing to choose: it comes by itself.
+    If the singletons are its only partition, there is nothing to choose, and it is returned alone.
     """
     if all(partition.is_singletons for partition in _first(structure).partitions):
         return [structure]
@@ -106,7 +107,7 @@ def candidates_of(
 
 
 def weights_of(structure: Structure) -> FloatArray:
-    """Return the weights of the partitions, of a sampler's first draw if they change."""
+    """Return the weights of the partitions; for a sampler, those of its first draw."""
     return _first(structure).weights
 
 
@@ -116,10 +117,10 @@ def choosing_folds(
     random_state: np.random.RandomState,
     groups: Array | None = None,
 ) -> list[tuple[Array, Array]]:
-    """Return the rows to train on and the rows held out, of each fold.
+    """Return the rows to train on and the held-out rows of each fold.
 
-    Each class is dealt out in turn, so that it may have fewer rows than there are folds; where
-    there are groups, each of them. A fold is left out if a single class is left to train on.
+    Each class is spread over the folds, and may have fewer rows than there are folds; groups stay
+    whole if there are any. A fold is left out if only one class is left to train on.
     """
     if groups is None:
         fold_of = dealt_folds(codes[rows], N_FOLDS, random_state)
@@ -167,7 +168,7 @@ def _cross_validated(
     codes = classes.encode(y)  # a label outside the structure costs no fit
     folds = choosing_folds(codes, np.flatnonzero(weights), random_state, groups)
     seed = int(random_state.randint(2**31 - 1))
-    # By a power of two, which changes no choice: sums of huge weights would overflow.
+    # Scaled by a power of two, which changes no choice: sums of huge weights would overflow.
     judging = np.ldexp(weights, ordinary_exponent(weights))
     losses = []
     for candidate in candidates:

@@ -29,7 +29,7 @@ Kind: TypeAlias = Literal["number", "date", "category"]
 
 _MOST_CATEGORIES = 50
 _ROWS_OF_A_CATEGORY = 5
-# The year first: 03/04/2012 is a day in March or in April, and one must not guess.
+# The year first: 03/04/2012 may be a day in March or in April, and we do not guess.
 _DAYS = ("%Y-%m-%d", "%Y/%m/%d")
 _TIMES = tuple(
     f"%Y-%m-%d{between}{time}"
@@ -53,9 +53,9 @@ def features_and_labels(
     """Return the rows of a table that have a label, ready to learn from.
 
     Numbers, and true and false, are features as they are. Dates become the year and the day of the
-    year, on a circle. Text that repeats itself becomes categories; other text is refused. What is
-    the same in every row is left out, and so is what gives the label away: an id, a column whose
-    values have one label each, a date whose month, year, weekday or the like determines the label.
+    year, on a circle. Text with repeated values becomes categories; other text is refused. Columns
+    with one value in every row are left out. So are columns that give the label away: an id, a
+    column with one label for each value, a date whose month, year or weekday determines the label.
     To predict a season from its date is no discovery.
 
     Parameters
@@ -63,13 +63,13 @@ def features_and_labels(
     table
         A table, as :func:`~structent.inputs.open_table` gives it.
     target
-        The column of the labels.
+        The label column.
     features
-        The columns to learn from; all others that were loaded if None.
+        The columns to learn from; if None, all other columns that were loaded.
     group
-        A column that tells which rows belong together, and never is a feature.
+        A column that says which rows belong together; it is never a feature.
     excluded
-        Columns that define the structure. They give the label away, so they never are features.
+        Columns that define the structure. They give the label away, so they are never features.
     keep
         Columns to learn from even if they give the label away.
     drop
@@ -88,9 +88,9 @@ def features_and_labels(
     """
     if group == target:
         raise StructentError(
-            f"the group must be another column than the target, got {group!r} for both, by which "
-            "every fold would hold only classes that no model was trained on; name another column, "
-            "or none"
+            f"the group must be another column than the target, got {group!r} for both, so that "
+            "every fold would have only classes that no model was trained on; name another "
+            "column, or none"
         )
     kept_apart = [target, *excluded, *([] if group is None else [group])]
     table.check_columns(kept_apart)
@@ -125,13 +125,13 @@ class LabelledTable:
     groups
         The group of each row, or None, (n,).
     columns
-        The columns that the features were made of: what :func:`features_from` asks for.
+        The columns that the features were made from, for :func:`features_from`.
     notes
-        Sentences that say what was turned into what, and which rows and columns say nothing.
+        Sentences that say what was converted, and which rows and columns were left out.
     left_out
-        The columns that are no features because they give the label away, with the reason.
+        The columns that are not features because they give the label away, with the reason.
     suspicious
-        The columns that are features, but tell so much that one should ask how, with the reason.
+        The columns that are features, but predict the label suspiciously well, with the reason.
     """
 
     features: pl.DataFrame
@@ -149,7 +149,7 @@ class LabelledTable:
 
 
 def features_from(table: Table, columns: Iterable[FeatureColumn]) -> pl.DataFrame:
-    """Return the features of another table, made as :func:`features_and_labels` made them.
+    """Return the features of another table, made in the same way as the columns say.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def _frame(features: Iterable[pl.Series]) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class FeatureColumn:
-    """A column of a table, and what is made of it.
+    """A column of a table, and the features that it becomes.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ class FeatureColumn:
     kind
         Numbers (or true and false) and categories stay one feature; dates become a few.
     features
-        The names of the features made of it.
+        The names of the features made from it.
     """
 
     name: str
@@ -194,7 +194,7 @@ class FeatureColumn:
 
 
 def with_option(option: str, names: Iterable[str]) -> str:
-    """Return an option of a command with each of the names, to be pasted into a shell.
+    """Return a command option with each of the names, ready to be pasted into a shell.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def with_option(option: str, names: Iterable[str]) -> str:
 def _chosen(
     table: Table, features: Sequence[str] | None, kept_apart: Sequence[str], drop: Iterable[str]
 ) -> list[str]:
-    """Return the columns to make features of."""
+    """Return the columns that features are made from."""
     dropped = set(drop)
     table.check_columns(drop)
     if features is None:
@@ -231,7 +231,7 @@ def _check_may_be_feature(name: str, kept_apart: Sequence[str]) -> None:
 
 
 def _check_kept(table: Table, keep: Iterable[str], chosen: Sequence[str]) -> None:
-    """Refuse to keep a column that is none of the features."""
+    """Refuse to keep a column that is not one of the features."""
     table.check_columns(keep)
     other = next((name for name in keep if name not in chosen), None)
     if other is not None:
@@ -254,7 +254,7 @@ def _rows_to_keep(
 
 @dataclass(eq=False)
 class _Made:
-    """What becomes of the columns of a table, one after the other."""
+    """The features made from the columns of a table, collected one by one."""
 
     features: list[pl.Series] = field(default_factory=list)
     columns: list[FeatureColumn] = field(default_factory=list)
@@ -273,7 +273,7 @@ class _Made:
 def _made(
     given: Iterable[pl.Series], labels: pl.Series, groups: pl.Series | None, keep: Container[str]
 ) -> _Made:
-    """Return what the columns become; those to keep are not left out."""
+    """Return the features of the columns; columns to keep are never left out."""
     made = _Made()
     constant = []
     for column in given:
@@ -299,7 +299,7 @@ def _reason_to_leave_out(
     values: pl.Series, labels: pl.Series, groups: pl.Series | None
 ) -> str | None:
     if not values.name:
-        # What writes row numbers into a CSV gives them no name; sorted rows would give all away.
+        # Row numbers in a CSV have no name; in a sorted table they would give the label away.
         return "without a name, as row numbers are"
     return None if values.dtype.is_nested() else reason_to_leave_out(values, labels, groups)
 
@@ -315,7 +315,7 @@ def _add(made: _Made, column: pl.Series, kind: Kind, values: pl.Series) -> None:
     elif kind == "category":
         made.notes.append(f"the text in {column.name!r} became {column.n_unique()} categories")
     elif column.dtype == load_polars().String:
-        made.notes.append(f"words in {column.name!r} that stand for no number were read as missing")
+        made.notes.append(f"words for missing numbers in {column.name!r} were read as missing")
 
 
 def _note_on_constant(names: list[str]) -> list[str]:
@@ -325,7 +325,7 @@ def _note_on_constant(names: list[str]) -> list[str]:
 
 
 def _check_none_refused(columns: Sequence[pl.Series]) -> None:
-    """Refuse the columns of which no feature can be made, all at once."""
+    """Refuse the columns that cannot be features, all in one message."""
     if columns:
         reasons = ", ".join(map(_why_refused, columns))
         names = [column.name for column in columns]
@@ -341,8 +341,9 @@ def _check_made(made: list[pl.Series], left_out: Sequence[ColumnRemark], *, n_co
         reasons = ", ".join(f"{remark.column!r} ({remark.reason})" for remark in left_out)
         advice = f"; left out were {reasons}; to keep them: {with_option('--keep', names)}"
         raise StructentError(
-            "there must be a feature to learn from, got none that varies and does not give the "
-            f"label away among {n_columns} columns besides the target{advice if names else ''}"
+            f"there must be a feature to learn from, got {n_columns} columns besides the target, "
+            "none of which varies without giving the label away"
+            f"{advice if names else ''}"
         )
     names = [feature.name for feature in made]
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -354,9 +355,9 @@ def _check_made(made: list[pl.Series], left_out: Sequence[ColumnRemark], *, n_co
 
 
 def _typed(column: pl.Series) -> tuple[Kind, pl.Series] | None:
-    """Return the kind of a column and its values as such, or None if it cannot be a feature.
+    """Return the kind of a column and its converted values, or None if it cannot be a feature.
 
-    Text is a category where it repeats itself: at most 50 values, each in five rows on average.
+    Text is a category if it has at most 50 different values, each in five rows on average.
 
     Examples
     --------
@@ -385,7 +386,7 @@ def _typed(column: pl.Series) -> tuple[Kind, pl.Series] | None:
 def _of_kind(column: pl.Series, kind: Kind) -> pl.Series:
     """Return the values of a column whose kind is known, or refuse it."""
     polars = load_polars()
-    if column.null_count() == len(column):  # of no type in particular, or of the wrong one
+    if column.null_count() == len(column):  # its type may be null, or wrong
         return column.cast({"number": polars.Float64, "date": polars.Date}.get(kind, str))
     if kind == "category":
         return column
@@ -417,14 +418,14 @@ def _features_of(values: pl.Series, kind: Kind) -> list[pl.Series]:
         values = values.cast(polars.Float64)
     if values.dtype.is_float() and values.is_infinite().any():
         raise StructentError(
-            f"column {values.name!r} must hold finite numbers, got infinity; leave it empty where "
+            f"column {values.name!r} must hold finite numbers, got infinity; leave cells empty if "
             "nothing is known"
         )
     return [values]
 
 
 def _why_refused(column: pl.Series) -> str:
-    """Return why no feature can be made of a column."""
+    """Return why a column cannot be a feature."""
     polars = load_polars()
     if column.dtype in (polars.String, polars.Categorical, polars.Enum):
         return f"{column.name!r} (text with {column.n_unique()} values in {len(column)} rows)"
@@ -437,7 +438,7 @@ def _example(column: pl.Series) -> str:
 
 
 def _dates(column: pl.Series) -> pl.Series | None:
-    """Return a column as dates if all of it is dates, typed or as ISO text, else None.
+    """Return a column as dates if all values are dates, typed or as ISO text, else None.
 
     Examples
     --------
@@ -461,9 +462,9 @@ def _dates(column: pl.Series) -> pl.Series | None:
 
 
 def _numbers_from_dates(dates: pl.Series) -> list[pl.Series]:
-    """Return the year and the place in the year, on a circle; times also give the place in the day.
+    """Return the year and the day of the year, on a circle; times also give the time of the day.
 
-    On a circle the last day of December is beside the first of January, as it is in nature.
+    On a circle the last day of December is next to the first of January, as it should be.
 
     Examples
     --------

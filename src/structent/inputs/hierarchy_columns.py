@@ -38,14 +38,14 @@ def hierarchy_from_columns(
 def hierarchy_from_groups(
     classes: Sequence[Label], groups: Mapping[str, Sequence[Label | None]]
 ) -> tuple[RandomPartition, tuple[str, ...]]:
-    """Return the hierarchy of levels that come in any order, and notes on those that say nothing.
+    """Return the hierarchy of levels given in any order, and notes on levels that were left out.
 
     Parameters
     ----------
     classes
         The classes.
     groups
-        For each level the group of each class, None where a class has none at this level.
+        For each level the group of each class, None if a class has none at this level.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def hierarchy_from_groups(
     levels, notes = _levels_that_say_something(len(classes), groups)
     if not levels:
         raise StructureError(
-            "a hierarchy needs a level between one group for all and a group for each class, got "
+            "a hierarchy needs a level with more than one group and fewer groups than classes, got "
             f"none in {', '.join(map(repr, groups))}"
         )
     ordered = _coarsest_first(levels)
@@ -106,14 +106,14 @@ def _levels_that_say_something(
         if n_groups == 1:
             notes.append(f"the level {name!r} left out: all classes are in one group")
         elif n_groups == n_classes:
-            notes.append(f"the level {name!r} left out: each class is a group by itself")
+            notes.append(f"the level {name!r} left out: each class is a group of its own")
         else:
             levels[name] = values
     return levels, tuple(notes)
 
 
 def _coarsest_first(levels: Mapping[str, Sequence[Label | None]]) -> list[str]:
-    """Sort levels by their groups, counted where every level has one: some paths end early."""
+    """Sort levels by their number of groups, among classes that have a group at every level."""
     rows = list(zip(*levels.values(), strict=True))
     whole = [row for row in rows if None not in row]
     n_groups = {name: len({row[i] for row in whole}) for i, name in enumerate(levels)}

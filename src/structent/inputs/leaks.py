@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 _LOG_OF_RARE = float(np.log(1e-6))  # tables have hundreds of columns, never millions
 _CALLED_ID = re.compile(r"(^|[^A-Za-z])(id|uuid|guid)$", re.IGNORECASE)
 _CALLED_ID_IN_CAMEL_CASE = re.compile(r"[a-z]I[dD]$")
-_LARGEST_WHOLE = 2.0**53  # beyond it decimals have no whole numbers of their own
+_LARGEST_WHOLE = 2.0**53  # beyond it, float64 cannot represent every whole number
 
-# What a column alone must tell to be suspicious: of the label's entropy, and of what is not so.
+# A suspicious column alone explains this share of the label's entropy, and rules out this share of
+# the wrong labels.
 _SUSPICIOUS_SHARE = 0.75
 _SUSPICIOUS_RULED_OUT = 0.92
 _MOST_ROWS = 50_000
@@ -31,7 +32,7 @@ _ROWS_OF_A_BIN = 5
 
 @dataclass(frozen=True)
 class ColumnRemark:
-    """What a user should know of a column before trusting what was learned from a table.
+    """What a user should know about a column before trusting a model.
 
     Attributes
     ----------
@@ -57,8 +58,8 @@ def reason_to_leave_out(
     labels
         The label of each row, none missing, (n,).
     groups
-        The group of each row where rows belong together, (n,). A model is never judged on a group
-        that it was trained on, so what a group repeats says nothing: it counts once.
+        The group of each row, (n,), if rows belong together. A model is never scored on a group
+        that it was trained on, so a value that a group repeats counts only once.
 
     Examples
     --------
@@ -108,10 +109,10 @@ def reason_to_suspect(
 def is_id(column: pl.Series, groups: pl.Series | None = None) -> bool:
     """Whether a column of text or numbers is an id: different in every row, and not by chance.
 
-    Text that is different in every row is an id. Whole numbers are one if they are so dense that
-    rows drawn evenly from their range would repeat some of them, all but once in a million times; a
-    population or an income is spread more widely. Under the name ``id`` they need not be dense.
-    Decimals are measurements.
+    Text that is different in every row is an id. Whole numbers are an id if they are so dense that
+    random numbers from their range would have repeats, except once in a million times; populations
+    and incomes are spread more widely. A column with the name ``id`` need not be dense. Decimals
+    are measurements.
 
     Examples
     --------
@@ -132,7 +133,7 @@ def is_id(column: pl.Series, groups: pl.Series | None = None) -> bool:
     if _CALLED_ID.search(column.name) or _CALLED_ID_IN_CAMEL_CASE.search(column.name):
         return True
     lowest, highest = (int(value) for value in known.sort().gather([0, -1]))
-    # The birthday problem; draws that are not even repeat themselves more often.
+    # The birthday problem; numbers that are not uniform repeat more often.
     log_chance = float(np.log1p(-np.arange(n_rows) / (highest - lowest + 1)).sum())
     return log_chance < _LOG_OF_RARE
 
@@ -140,10 +141,10 @@ def is_id(column: pl.Series, groups: pl.Series | None = None) -> bool:
 def determines(column: pl.Series, labels: pl.Series, groups: pl.Series | None = None) -> bool:
     """Whether rows with the same value always have the same label, and not by chance.
 
-    Values must repeat, twice on average, and their agreement must be too rare for chance: less than
-    once in a million times, if labels were dealt out at random by their frequencies. For decimals
-    that must also hold if equal values agreed no more often than neighbouring ones, as in any
-    measurement that separates the classes well. Missing values are left aside.
+    Values must repeat, twice on average, and such agreement must be rare by chance: less than once
+    in a million times, if labels were random with the same frequencies. For decimals this must also
+    hold if equal values agreed only as often as neighbouring values do, because a measurement that
+    separates the classes well has such neighbours. Missing values are ignored.
 
     Examples
     --------
@@ -203,14 +204,14 @@ def parts_of_dates(dates: pl.Series) -> dict[str, pl.Series]:
 
 
 class Told(NamedTuple):
-    """What a column alone tells of the labels, in nats per row.
+    """What a column alone tells about the labels, in nats per row.
 
     Attributes
     ----------
     entropy
         The log loss of guessing by the frequencies of the labels.
     loss
-        The log loss of guessing by their frequencies beside each value of the column.
+        The log loss of guessing by the frequencies of the labels given each value of the column.
     """
 
     entropy: float
@@ -218,21 +219,21 @@ class Told(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The share of the entropy that is told; below 0 if the column misleads."""
+        """The share of the entropy that is explained; below 0 if the column misleads."""
         return 1.0 - self.loss / self.entropy if self.entropy > 0 else 0.0
 
     @property
     def ruled_out(self) -> float:
-        """The share of the wrong labels that is ruled out: exp(loss) of exp(entropy) are left."""
+        """The share of the wrong labels that is ruled out: exp(loss) of exp(entropy) remain."""
         wrong = math.expm1(self.entropy)
         return 1.0 - math.expm1(self.loss) / wrong if wrong > 0 else 0.0
 
 
 def what_is_told(column: pl.Series, labels: pl.Series, groups: pl.Series | None = None) -> Told:
-    """Return what a column alone tells of the labels of rows that had no part in it.
+    """Return what a column alone tells about the labels, measured on held-out rows.
 
-    Half of the rows, or of the groups, give the frequencies, the other half is guessed. A value of
-    the column is a range of values where numbers have many.
+    Half of the rows, or of the groups, give the frequencies; the labels of the other half are
+    guessed. Numbers with many values are binned.
 
     Examples
     --------
@@ -250,7 +251,7 @@ def what_is_told(column: pl.Series, labels: pl.Series, groups: pl.Series | None 
     codes = _places(labels)[rows]
     bins = _bins(column, is_counted, rows)
     n_classes = int(codes.max()) + 1
-    # Half a row more of each class, and half a row more in each bin: no frequency is 0.
+    # Half a row is added to each class and to each bin, so that no frequency is 0.
     shares = np.bincount(codes[is_counted], minlength=n_classes) + 0.5
     shares /= shares.sum()
     counts = np.zeros((int(bins.max()) + 1, n_classes))
@@ -284,7 +285,7 @@ def _are_whole(numbers: pl.Series) -> bool:
 
 
 def _log_chance_at_random(sizes: IndexArray, shares: FloatArray) -> float:
-    r"""Return the log chance that each value has one label, if labels were dealt out at random.
+    r"""Return the log probability that each value has one label, if labels were random.
 
     .. math:: \sum_v \log \sum_c p_c^{n_v}
 
@@ -301,20 +302,20 @@ def _log_chance_at_random(sizes: IndexArray, shares: FloatArray) -> float:
 
 
 def _log_agreement_of_neighbours(labels: pl.Series) -> float:
-    """Return the log of how often neighbours agree, as if one more pair did and one did not."""
+    """Return the log share of neighbours that agree, with one more pair of each kind added."""
     n_agree = int((labels[1:] == labels[:-1]).sum())
     return float(np.log((n_agree + 1) / (len(labels) + 1)))
 
 
 def _drawn(n_rows: int) -> IndexArray:
-    """Return the rows to look at: all, or as many of a large table as are enough."""
+    """Return the rows to look at: all, or a sufficient number from a large table."""
     if n_rows <= _MOST_ROWS:
         return np.arange(n_rows)
     return np.sort(np.random.default_rng(0).choice(n_rows, size=_MOST_ROWS, replace=False))
 
 
 def _first_half(rows: IndexArray, groups: pl.Series | None) -> NDArray[np.bool_]:
-    """Return which rows are in one half of them, or in one half of the groups, drawn at random."""
+    """Return which rows are in a random half of the rows, or of the groups."""
     of_group = rows if groups is None else _places(groups)[rows]
     _, unit = np.unique(of_group, return_inverse=True)
     n_units = int(unit.max()) + 1
@@ -334,7 +335,7 @@ def _bins(column: pl.Series, is_counted: NDArray[np.bool_], rows: IndexArray) ->
 
 
 def _places(column: pl.Series) -> IndexArray:
-    """Return the place of each value among the different ones, sorted; -1 where it is missing."""
+    """Return the rank of each value among the different ones; -1 if it is missing."""
     polars = load_polars()
     if column.dtype.is_float():
         column = column.fill_nan(None)

@@ -1,4 +1,4 @@
-"""The structure that a user names, for the labels of the data at hand."""
+"""The structure that a user names, for the labels of the data."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from structent.structure.short_forms import (
 
 @dataclass(frozen=True)
 class Specified:
-    """A structure, and what a user should know of how it was found.
+    """A structure, and what a user should know about how it was built.
 
     Attributes
     ----------
     structure
-        The structure; its classes hold every label of the data.
+        The structure; every label of the data is one of its classes.
     columns_used
-        The columns of the data that define it. They give the label away: never features.
+        The columns of the data that define it. They give the label away and are never features.
     notes
         Sentences, such as which classes no row has.
     """
@@ -86,12 +86,12 @@ def parse_structure(
     spec
         The short form, or the path of a file.
     classes
-        The labels of the data, each once; none where the structure names its classes itself.
+        The labels of the data, each once; none if the structure itself names its classes.
     table, target
         The data and its label column, for ``hierarchy:columns=...``; the columns must be loaded.
     allow_blocks
-        Whether labels may be names of blocks, too. Then the structure must be a file, which says
-        what the classes are: short forms take every label for a class.
+        Whether labels may also be names of blocks. Then the structure must be a file that lists the
+        classes, because short forms take every label for a class.
 
     Examples
     --------
@@ -106,8 +106,8 @@ def parse_structure(
     options = Options.of(spec)
     if options.kind == "learn":
         raise StructentError(
-            f"only structent compare takes the structure {spec!r}, which it learns again in every "
-            "fold; the model that it saves can be named as the structure afterwards"
+            f"only structent compare takes the structure {spec!r}, because it learns one in every "
+            "split; afterwards, the model that it saves can be used as the structure"
         )
     if allow_blocks:
         return _with_blocks(spec, labels)
@@ -156,7 +156,7 @@ def files_of(spec: str) -> tuple[Path, ...]:
 
 
 def has_classes_of_the_data(spec: str) -> bool:
-    """Whether the classes of a structure are whatever labels the data has.
+    """Whether the classes of a structure are simply the labels of the data.
 
     Examples
     --------
@@ -183,15 +183,15 @@ def with_order(spec: str, classes: Sequence[Any]) -> str:
     wrong = next((str(label) for label in classes if set(str(label)) & set("|=")), None)
     if wrong is not None:
         raise StructentError(
-            f"classes in an order must not hold '|' or '=', got {wrong!r}; write the structure to "
-            "a file"
+            f"classes in an order must not contain '|' or '=', got {wrong!r}; write the structure "
+            "to a file"
         )
     between = "," if ":" in spec else ":"
     return f"{spec}{between}order={'|'.join(map(str, classes))}"
 
 
 def _with_blocks(spec: str, labels: tuple[Label, ...]) -> Specified:
-    """Return a structure that names its classes, where labels may be names of its blocks."""
+    """Return a structure that names its classes, for labels that may be names of its blocks."""
     options = Options.of(spec)
     notes: tuple[str, ...] = ()
     if options.kind in CATALOG:
@@ -200,13 +200,13 @@ def _with_blocks(spec: str, labels: tuple[Label, ...]) -> Specified:
         structure, notes = structure_from_file(spec, labels, allow_blocks=True)
     else:
         raise StructentError(
-            "where labels may be blocks, the structure must be a file that names its classes and "
-            f"blocks ({', '.join(ENDINGS)}), got {spec!r}, for which every label would be a class"
+            "if labels may be blocks, the structure must be a file that names its classes and "
+            f"blocks ({', '.join(ENDINGS)}), got {spec!r}, which would take every label for a class"
         )
     if not isinstance(structure, RandomPartition):
         raise StructentError(
-            f"where labels may be blocks, the structure must name them, got the sampler in {spec}, "
-            "whose blocks change"
+            f"if labels may be blocks, the structure must name them, got the sampler in {spec}, "
+            "which changes its blocks"
         )
     label_sets = structure.encode_with_blocks(labels)
     used = [structure.classes[code] for code in label_sets.codes if code < structure.n_classes]
@@ -225,7 +225,7 @@ def _of_labels(request: _Request) -> Specified:
     options = request.options
     if not request.labels and options.kind in SHORT_FORMS and options.text("order") is None:
         raise StructentError(
-            f"{options.kind} is built from the labels of the data, got none; name the classes"
+            f"{options.kind} is built from the labels of the data, got none; list the classes"
         )
     structure, notes = structure_from_options(request.options, request.labels)
     return Specified(structure, notes=notes)
@@ -271,7 +271,7 @@ def _unknown_spec(spec: str) -> StructentError:
     near = _near(spec)
     if near:
         nearest = " or ".join(map(shlex.quote, near))
-        return StructentError(f"{spec!r} is no structure; did you mean {nearest}?")
+        return StructentError(f"{spec!r} is not a structure; did you mean {nearest}?")
     return StructentError(
         f"a structure must be one of {', '.join(_SHORT_FORMS)}, or a file that ends in "
         f"{', '.join(ENDINGS)}, got {spec!r}"
@@ -279,7 +279,7 @@ def _unknown_spec(spec: str) -> StructentError:
 
 
 def _near(spec: str) -> list[str]:
-    """Return short forms with the same options, and files, whose names are near."""
+    """Return short forms with the same options, and files, that have similar names."""
     kind, colon, rest = spec.partition(":")
     kinds = get_close_matches(kind, (*_SHORT_FORMS, "learn"), n=2)
     folder = Path(spec).parent

@@ -1,4 +1,4 @@
-"""Structure files, read and written: the ending tells the format, the content what is in it."""
+"""Reading and writing structure files: the ending tells the format, the content the kind."""
 
 import csv
 import io
@@ -39,7 +39,7 @@ def structure_from_file(
 ) -> tuple[Structure, tuple[str, ...]]:
     """Return the structure of a file, and notes on what was left out.
 
-    With ``allow_blocks`` a label may be the name of a block, and makes no class of it.
+    With ``allow_blocks`` a label may be the name of a block, which does not become a class.
 
     ====================== ==========================================================
     .json, .yaml, .yml     what structent saves; nested names; the parent of each name
@@ -47,7 +47,7 @@ def structure_from_file(
                            two columns with each name and its parent
     .nwk, .newick, .tree   a tree in the Newick format
     .dmp                   ``nodes.dmp`` of a taxonomy, with ``names.dmp`` beside it
-    .structent             a model, by whatever name: its structure
+    .structent             the structure of a model, whatever the file is called
     ====================== ==========================================================
     """
     ending = Path(path).suffix.lower()
@@ -65,7 +65,7 @@ def structure_from_file(
     if ending == _TAXONOMY:
         return _from_taxonomy(Path(path), () if allow_blocks else labels), ()
     raise StructentError(
-        f"a structure file must end in {', '.join(ENDINGS)}, got {path}; rename it by what it holds"
+        f"a structure file must end in {', '.join(ENDINGS)}, got {path}; rename it by its content"
     )
 
 
@@ -85,7 +85,7 @@ def files_read(path: Path) -> tuple[Path, ...]:
 def graph_from_file(path: FilePath, labels: Sequence[Label]) -> tuple[LabelGraph, tuple[str, ...]]:
     """Return the graph of a file, its classes in the order of the labels, and notes.
 
-    An edge has no direction: one that is listed both ways is taken once.
+    An edge has no direction: one that is listed in both directions is used once.
     """
     ending = Path(path).suffix.lower()
     if ending not in (".csv", ".tsv", ".json"):
@@ -93,20 +93,18 @@ def graph_from_file(path: FilePath, labels: Sequence[Label]) -> tuple[LabelGraph
     pairs, notes = _edges_from_json(path) if ending == ".json" else _edges_from_cells(path, labels)
     edges = list({frozenset(pair): pair for pair in pairs}.values())
     if len(edges) < len(pairs):
-        notes += (
-            f"{len(pairs) - len(edges)} edges of {path} are listed twice and were taken once",
-        )
+        notes += (f"{len(pairs) - len(edges)} edges of {path} are listed twice and were used once",)
     nodes = dict.fromkeys(label for edge in edges for label in edge)
     ordered = [label for label in labels if label in nodes]
     return LabelGraph(edges, dict.fromkeys([*ordered, *nodes])), notes
 
 
 def write_structure(structure: Structure, path: FilePath) -> None:
-    """Write a structure to a file, all or not at all.
+    """Write a structure to a file, completely or not at all.
 
     A ``.json`` file keeps everything. A ``.csv`` file is a table with one row per class and
     one column per level, coarsest last; a ``.nwk`` file is a tree in the Newick format. These two
-    hold only hierarchies, and no weights.
+    formats are only for hierarchies, and do not keep weights.
 
     Examples
     --------
@@ -174,10 +172,10 @@ def _from_cells(
         body = [[child, parent] for parent, child in body]
         rows = [rows[0][::-1], *body]
     if not body:
-        raise StructureError(f"{path} must have a row for each class, got a header alone")
+        raise StructureError(f"{path} must have a row for each class, got only a header")
     if not allow_blocks and _are_edges(body, labels):
         raise StructureError(
-            f"a graph needs a number of blocks, got the edges in {path} alone; write "
+            f"a graph needs a number of blocks, got only the edges in {path}; write "
             + shlex.quote(f"graph:{path},blocks={max(2, len(labels) // 3)}")
         )
     names = [row[0] for row in body]
@@ -225,7 +223,7 @@ def _parents(rows: Sequence[Sequence[str]], labels: Sequence[Label]) -> dict[Lab
 
 
 def _are_parents(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether rows are names with their parents: some parent has a row, and none is its own."""
+    """Whether rows are names with their parents: some parent has a row, none is its own parent."""
     if len(rows[0]) != 2 or any(name == parent for name, parent in rows):
         return False
     return not {name for name, _ in rows}.isdisjoint(parent for _, parent in rows)
@@ -260,7 +258,7 @@ def _from_parents(parents: Mapping[Any, Any], labels: Sequence[Label]) -> Random
 def _paths_from_nested(content: Any) -> Paths:
     """Return the path of each class in nested mappings and lists.
 
-    A mapping holds groups, or classes where nothing follows the name; a list holds classes, or
+    A mapping contains groups, or classes if nothing follows the name; a list contains classes, or
     mappings with further groups.
 
     Examples
@@ -278,7 +276,7 @@ def _paths_from_nested(content: Any) -> Paths:
 
 
 def _leaves(content: Any, above: GroupPath) -> Iterator[GroupPath]:
-    """Give the path of each class with the class at its end."""
+    """Yield the path of each class, with the class at its end."""
     if len(above) > DEEPEST:
         raise StructureError(f"nested names must be at most {DEEPEST} deep, got more")
     if isinstance(content, dict):
@@ -345,12 +343,12 @@ def _edges_from_json(path: FilePath) -> tuple[list[tuple[Label, Label]], tuple[s
 def _level_table(structure: Structure) -> str:
     if not isinstance(structure, RandomPartition) or not _is_hierarchy(structure):
         raise StructureError(
-            "a .csv file holds a hierarchy, whose partitions are nested, got another structure; "
+            "a .csv file needs a hierarchy with nested partitions, got another structure; "
             "write it to a .json file"
         )
     if any(isinstance(label, tuple) or label == "" for label in structure.classes):
         raise StructureError(
-            "a .csv file holds classes that are text, numbers or bools, got a pair or an empty "
+            "a .csv file needs classes that are text, numbers or bools, got a pair or an empty "
             "name; write the structure to a .json file"
         )
     levels = {
@@ -360,8 +358,8 @@ def _level_table(structure: Structure) -> str:
     }
     if not levels:
         raise StructureError(
-            "a .csv file holds the levels of a hierarchy, got a structure that has none but the "
-            "classes; write it to a .json file"
+            "a .csv file needs a level above the classes, got a structure without one; write it to "
+            "a .json file"
         )
     rows = io.StringIO()
     writer = csv.writer(rows, lineterminator="\n")
@@ -375,7 +373,7 @@ def _level_table(structure: Structure) -> str:
 def _newick(structure: Structure) -> str:
     if not isinstance(structure, RandomPartition):
         raise StructureError(
-            "a .nwk file holds a hierarchy, got a sampler; write it to a .json file"
+            "a .nwk file needs a hierarchy, got a sampler; write it to a .json file"
         )
     return structure.to_newick() + "\n"
 
@@ -383,8 +381,8 @@ def _newick(structure: Structure) -> str:
 def _from_taxonomy(path: Path, labels: Sequence[Label]) -> RandomPartition:
     if not path.stem.lower().endswith("nodes"):
         raise StructureError(
-            f"the tree of a taxonomy is in its nodes.dmp, got {path}; name that file, and "
-            "names.dmp beside it is read, too"
+            f"the tree of a taxonomy is in its nodes.dmp, got {path}; name that file, and the "
+            "names.dmp in its folder is read, too"
         )
     _, beside = files_read(path)
     names = beside if beside.exists() else None
@@ -402,24 +400,22 @@ def _content(path: FilePath, ending: str) -> Any:
         try:
             return parsed_json(text)
         except ValueError as error:
-            raise StructureError(
-                f"{path} must be JSON, got text that goes wrong: {error}"
-            ) from None
+            raise StructureError(f"{path} must be JSON, got text with an error: {error}") from None
     yaml = load_optional("yaml", extra="cli", purpose="Reading YAML")
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc,name-defined]  # a module
         def compose_node(self, parent: Any, index: Any) -> Any:
-            # A few lines of them can stand for more than any memory holds.
+            # A few lines of aliases can expand to more than any memory holds.
             if self.check_event(yaml.AliasEvent):
                 raise ValueError(f"the alias *{self.peek_event().anchor}; write out what it means")
             return super().compose_node(parent, index)
 
     try:
         return yaml.load(text, Loader)
-    # It raises what its conversions raise: of dates, of bools, of text that is nested too deep.
+    # Conversions raise their own errors: for dates, bools, or text that is nested too deeply.
     except Exception as error:  # noqa: BLE001
         reason = " ".join(str(error).split())[:200]
-        raise StructureError(f"{path} must be YAML, got text that goes wrong: {reason}") from None
+        raise StructureError(f"{path} must be YAML, got text with an error: {reason}") from None
 
 
 def _read_cells(path: FilePath) -> list[list[str]]:
@@ -439,7 +435,7 @@ def _read_cells(path: FilePath) -> list[list[str]]:
 
 
 def _has_header(rows: Sequence[Sequence[str]], labels: Sequence[Label]) -> bool:
-    """Whether the first row names columns: none of its cells is a label or occurs again.
+    """Whether the first row is a header: none of its cells is a label or occurs again.
 
     Examples
     --------
@@ -454,9 +450,9 @@ def _has_header(rows: Sequence[Sequence[str]], labels: Sequence[Label]) -> bool:
 
 
 def _read_text(path: FilePath) -> str:
-    """Return the text of a file that holds something."""
+    """Return the text of a file, which must not be empty."""
     file = checked_file(path)
     text = files.load(file)
     if not text.strip():
-        raise StructentError(f"{file} must hold a structure, got nothing but white space")
+        raise StructentError(f"{file} must hold a structure, got only white space")
     return text

@@ -27,7 +27,7 @@ FilePath: TypeAlias = str | os.PathLike[str]
 _SEPARATOR = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 _PARQUET = (".parquet", ".pq")
 
-# Not missing by themselves ("NA" may be Namibia), but beside numbers they can be nothing else.
+# Alone they may mean something ("NA" may be Namibia), but beside numbers they mean "missing".
 _MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", "-")
 
 
@@ -61,7 +61,7 @@ def open_table(path: FilePath, columns: Iterable[str] | None = None) -> Table:
             else:
                 header = _header_of_text(file, path, _SEPARATOR[ending])
                 _check_names_differ(header, path)
-                # With None, all rows decide the type: the first thousand may all look whole.
+                # None: all rows decide the type, because the first thousand may all look whole.
                 lazy = polars.scan_csv(
                     file, separator=_SEPARATOR[ending], infer_schema_length=None,
                     new_columns=list(header),  # polars keeps the doubled quotes of a header
@@ -107,7 +107,7 @@ class Table:
         return self.frame[name]
 
     def check_columns(self, names: Iterable[str]) -> None:
-        """Refuse a column that the file does not have, and say which one is near."""
+        """Refuse a column that the file does not have, and suggest a similar one."""
         _checked_columns(names, self.header, self.path)
 
     def labels(self, target: str) -> Labels:
@@ -152,7 +152,7 @@ class Labels:
 
 
 def label_column(column: pl.Series) -> tuple[pl.Series, tuple[str, ...]]:
-    """Return a column of labels as text, whole numbers or bools, with what was converted."""
+    """Return a column of labels as text, whole numbers or bools, with a note on the conversion."""
     polars = load_polars()
     kind, name = column.dtype, column.name
     if kind == polars.String:
@@ -170,7 +170,7 @@ def label_column(column: pl.Series) -> tuple[pl.Series, tuple[str, ...]]:
         )
     raise StructentError(
         f"labels must be text, whole numbers or true and false, got {kind} in column {name!r}; "
-        "make a column of them, e.g. the month of a date"
+        "make such a column first, e.g. the month of a date"
     )
 
 
@@ -186,7 +186,7 @@ def label_values(column: pl.Series) -> NDArray[Any]:
 
 
 def missing_rows(column: str, missing: pl.Series, what: str) -> tuple[str, ...]:
-    """Return the note on rows that are left out because something is missing there."""
+    """Return the note on rows that are left out because a value is missing."""
     count = int(missing.sum())
     rows = "1 row" if count == 1 else f"{count} rows"
     return (f"{rows} without a {what} in {column!r} left out",) if count else ()
@@ -195,7 +195,7 @@ def missing_rows(column: str, missing: pl.Series, what: str) -> tuple[str, ...]:
 def numbers_from_text(column: pl.Series) -> pl.Series | None:
     """Return text as numbers if every value is a number or a word for a missing one, else None.
 
-    Text without any such word stays text: whoever wrote numbers as text meant names.
+    Text without any such word stays text: numbers written as text are meant as names.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def numbers_from_text(column: pl.Series) -> pl.Series | None:
 
 
 def _as_numbers(text: pl.Series) -> pl.Series | None:
-    """Return text as whole numbers, else as decimals; None if not all of it is, or all missing."""
+    """Return text as whole numbers or as decimals; None if not all of it is, or all missing."""
     polars = load_polars()
     for kind in (polars.Int64, polars.Float64):
         numbers: pl.Series = text.cast(kind, strict=False)
@@ -238,7 +238,7 @@ def checked_file(path: FilePath) -> Path:
     if not os.access(file, os.R_OK):
         raise StructentError(f"{file} must be readable, got a file without permission to read it")
     if file.stat().st_size == 0:
-        raise StructentError(f"{file} must hold something, got an empty file")
+        raise StructentError(f"{file} must have some content, got an empty file")
     return file
 
 
@@ -254,12 +254,12 @@ def _ending(path: FilePath) -> str:
             return ending
     raise StructentError(
         f"a table must end in {', '.join((*_SEPARATOR, *_PARQUET))}, got {Path(path)}; rename the "
-        "file by what it holds, or convert it"
+        "file to match its content, or convert it"
     )
 
 
 def _header_of_text(file: IO[bytes], path: FilePath, separator: str) -> tuple[str, ...]:
-    """Return the first row as it stands: polars itself would rename columns that repeat."""
+    """Return the first row unchanged: polars would rename repeated columns."""
     row = load_polars().read_csv(
         file, separator=separator, has_header=False, n_rows=1, infer_schema=False
     )
@@ -268,7 +268,7 @@ def _header_of_text(file: IO[bytes], path: FilePath, separator: str) -> tuple[st
     if len(names) > 1 and all(name.startswith(" ") for name in names[1:]):
         names = tuple(name.strip(" ") for name in names)
     if any("\0" in name for name in names):
-        raise StructentError(f"{Path(path)} must be a table as text, got bytes that are no text")
+        raise StructentError(f"{Path(path)} must be a table as text, got bytes that are not text")
     other = next((mark for mark in ";\t|," if mark != separator and mark in names[0]), None)
     if len(names) == 1 and other is not None:
         raise StructentError(
@@ -279,10 +279,10 @@ def _header_of_text(file: IO[bytes], path: FilePath, separator: str) -> tuple[st
 
 
 def _without_spaces_after_separators(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return a table whose separators are not followed by spaces, as in "1, 2".
+    """Return a table without the spaces that follow separators, as in "1, 2".
 
-    Polars reads " 2" as text. Where every value of a column begins with a space, it is no part of
-    the values.
+    Polars reads " 2" as text. If every value of a column begins with a space, the space is not
+    part of the values.
 
     Examples
     --------
@@ -312,7 +312,7 @@ def _check_names_differ(header: Sequence[str], path: FilePath) -> None:
 def _checked_columns(
     columns: Iterable[str], header: Sequence[str], path: FilePath
 ) -> tuple[str, ...]:
-    """Return columns, each once, if the table has each of them, else say which one is near."""
+    """Return columns, each once, if the table has them, or suggest a similar one."""
     wanted = tuple(dict.fromkeys(columns))
     for column in wanted:
         if column not in header:
@@ -331,12 +331,12 @@ def _unreadable(path: FilePath, error: Exception) -> StructentError:
 def _whole_numbers(column: pl.Series) -> pl.Series:
     polars = load_polars()
     column = column.fill_nan(None)
-    # Beyond 2^53 decimals are no longer whole numbers of their own.
+    # Beyond 2^53, float64 cannot represent every whole number.
     is_whole = (column == column.round()) & (column.abs() <= 2.0**53)
     if not is_whole.all():
         example = column.filter(~is_whole)[0]
         raise StructentError(
             f"labels must be classes, got decimals such as {example:g} in column {column.name!r}; "
-            "predicting numbers is regression: put them into bins, and these are an ordinal target"
+            "predicting numbers is regression; put them into bins to make an ordinal target"
         )
     return column.cast(polars.Int64)

@@ -1,4 +1,4 @@
-"""Hierarchies from taxonomies in the form in which NCBI publishes its own: nodes.dmp, names.dmp."""
+"""Hierarchies from taxonomies in the format of NCBI: nodes.dmp and names.dmp."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,20 +31,20 @@ def hierarchy_from_taxonomy(
 ) -> RandomPartition:
     r"""Return the hierarchy of a taxonomy dump, with a level for each rank.
 
-    Where a lineage has no taxon of a rank, the one of the next finer rank stands for it. A rank
-    that puts all classes into one group, or each into one of its own, is left out.
+    If a lineage has no taxon of a rank, its taxon of the next finer rank is used. A rank that puts
+    all classes into one group, or each class into its own group, is left out.
 
     Parameters
     ----------
     nodes
         The file ``nodes.dmp``: the parent and the rank of each taxon.
     names
-        The file ``names.dmp``: the scientific names, by which groups are then called.
+        The file ``names.dmp``: the scientific names, which become the names of the groups.
     weights
         As for :func:`~structent.structure.hierarchy`.
     ranks
         The ranks wanted, coarsest first. If None, the main ranks from domain to species, without
-        those that divide the classes as the rank before does.
+        ranks that divide the classes in the same way as the rank before.
     classes
         The classes, as taxon ids or as scientific names; all taxa without children if None.
 
@@ -85,14 +85,14 @@ def _read_nodes(path: FilePath) -> tuple[dict[int, int], dict[int, str]]:
 
 
 def _read_names(path: FilePath) -> Iterator[tuple[int, str]]:
-    """Give each taxon with its scientific name."""
+    """Yield each taxon with its scientific name."""
     for number, (_, name, _, kind) in _rows(path, 4):
         if kind == "scientific name":
             yield number, name
 
 
 def _rows(path: FilePath, n_fields: int) -> Iterator[tuple[int, list[str]]]:
-    """Give the first field of each line as a number, and as many fields as asked for."""
+    """Yield the first field of each line as a number, and as many fields as asked for."""
     with checked_file(path).open(encoding="utf-8") as file:
         try:
             for line in file:
@@ -150,8 +150,8 @@ def _classes(
 def _taxa_of_names(labels: Sequence[Label], names: FilePath | None) -> dict[Label, int]:
     if names is None:
         raise StructureError(
-            f"classes that are scientific names need names.dmp, got {labels[0]!r} and nodes.dmp "
-            "alone; put names.dmp beside it, or give taxon ids"
+            f"classes that are scientific names need names.dmp, got {labels[0]!r} and only "
+            "nodes.dmp; put names.dmp into the same folder, or give taxon ids"
         )
     wanted, found = set(labels), dict[Label, int]()
     for taxon, name in _read_names(names):
@@ -164,11 +164,11 @@ def _taxa_of_names(labels: Sequence[Label], names: FilePath | None) -> dict[Labe
 
 
 def _lineage(taxon: int, parent_of: Mapping[int, int], nodes: FilePath) -> list[int]:
-    """Return a taxon and those above it, up to the root, which is its own parent."""
+    """Return a taxon and its ancestors, up to the root, which is its own parent."""
     walk = {taxon: None}
     while (parent := parent_of[taxon]) != taxon:
         if parent not in parent_of or parent in walk:
-            problem = "goes round in a circle" if parent in walk else "is not there"
+            problem = "is its own ancestor" if parent in walk else "is missing"
             raise StructureError(
                 f"every taxon of {nodes} must have a parent up to the root, got the parent "
                 f"{parent} of {taxon}, which {problem}"
@@ -184,7 +184,7 @@ def _taxa_by_rank(
     ranks: Sequence[str] | None,
     nodes: FilePath,
 ) -> dict[str, list[int | None]]:
-    """Return for each rank the taxon of each class; None from where a class is finer by itself."""
+    """Return for each rank the taxon of each class; None at ranks below the class itself."""
     by_rank = [{rank_of[taxon]: taxon for taxon in reversed(lineage)} for lineage in lineages]
     there = dict.fromkeys(rank for of_class in by_rank for rank in of_class)
     wanted = [rank for rank in _MAIN_RANKS if rank in there] if ranks is None else list(ranks)
@@ -204,7 +204,7 @@ def _taxa_by_rank(
 
 
 def _without_repeated(columns: dict[str, list[int | None]]) -> dict[str, list[int | None]]:
-    """Leave out a rank that divides the classes as the last one that was kept does."""
+    """Leave out ranks that divide the classes in the same way as the rank before."""
     kept: dict[str, list[int | None]] = {}
     before: list[int] = []
     for rank, column in columns.items():

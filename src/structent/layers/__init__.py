@@ -1,1 +1,1 @@
-"""The last layer of a network, which knows how its classes are related, in each framework."""
+"""Last layers of networks that know how their classes are related, for each framework."""

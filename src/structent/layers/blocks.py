@@ -1,7 +1,7 @@
-"""From the vectors of classes and blocks to the weights of a layer, as every framework adds them.
+"""How the weights of a layer are computed from the vectors of classes and blocks, in any framework.
 
-Few blocks are summed by a product with a matrix, many by following them from the coarsest partition
-to the classes: that takes a few reads and writes for each weight and each chain of nested
+If there are few blocks, a matrix product sums them. If there are many, sums go from the coarsest
+partition to the classes: that takes a few reads and writes for each weight and each chain of nested
 partitions, however many blocks there are.
 """
 
@@ -21,12 +21,12 @@ from structent.structure.partition import parents_of
 from structent.structure.samplers import checked_structure
 from structent.structure.similarity import SimilarityFactor
 
-# Up to so many blocks, or so many for each chain, the product takes less time.
+# Up to this many blocks, or this many for each chain, the product takes less time.
 _FEW_BLOCKS, _BLOCKS_OF_A_CHAIN = 64, 6
 
 
 class Operations(NamedTuple):
-    """What a framework brings along.
+    """The operations of a framework.
 
     Attributes
     ----------
@@ -35,11 +35,11 @@ class Operations(NamedTuple):
     multiply
         ``x * scale``.
     add
-        ``x + y * scale``, which may be written over x.
+        ``x + y * scale``, which may overwrite x.
     take
         Rows of a table, by their numbers.
     split
-        The parts of a table that have so many rows.
+        A table, split into parts with the given numbers of rows.
     """
 
     matmul: Callable[[Any, Any], Any]
@@ -51,7 +51,7 @@ class Operations(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BlockPlan:
-    r"""How the weight of each class is added up: :math:`\sqrt s` times its own, and its blocks'.
+    r"""How the weight of a class is computed: :math:`\sqrt s` times its vector plus its blocks'.
 
     Attributes
     ----------
@@ -60,16 +60,17 @@ class BlockPlan:
     own_root
         The root of the weight of the singletons.
     matrix
-        The matrix by which vectors of few blocks are summed, (rows, blocks): to the classes, or to
-        the finest blocks where partitions are nested. None for many blocks.
+        The matrix that sums the vectors of blocks if there are few, (rows, blocks). Its rows are
+        the classes, or the finest blocks if partitions are nested. None if there are many blocks.
     chains
-        For many blocks: the roots of the weights of partitions, from coarse to fine, all of them
-        where they are nested, else each by itself.
+        For many blocks: the roots of the weights of partitions, from coarse to fine, in one chain
+        if they are nested, otherwise one chain for each partition.
     sizes
         The number of blocks of each partition in the chains.
     parents
-        Of these partitions, the block for each block of the next one of the chain, at the end of
-        the chain for each class. With a matrix, the finest block of each class if rows are blocks.
+        For each of these partitions, the block that contains each block of the next partition in
+        the chain; for the last one, the block of each class. With a matrix whose rows are blocks,
+        the finest block of each class.
     """
 
     factor: SimilarityFactor
@@ -89,7 +90,7 @@ class BlockPlan:
         own, of_blocks
             The vectors of the classes, (classes, features), and of the blocks, (blocks, features).
         matrix, parents
-            Those of the plan, as arrays of the framework.
+            The plan's own, as arrays of the framework.
         xp
             The operations of the framework.
         """
@@ -110,7 +111,7 @@ class BlockPlan:
 def block_plan(
     structure: RandomPartition | PartitionSampler, singleton_weight: float | None
 ) -> BlockPlan:
-    """Return the plan of a layer with a structure, and with this weight on its singletons if any.
+    """Return the plan of a layer with a structure; the singletons may get another weight.
 
     Examples
     --------
@@ -127,8 +128,8 @@ def block_plan(
     factor = SimilarityFactor.of(structure)
     if factor.singleton_weight <= 0.0:
         raise StructureError(
-            "the structure of a layer needs a singleton weight above 0, or some weights could not "
-            "be reached, got 0; give singleton_weight=0.1"
+            "the structure of a layer needs a singleton weight above 0, so that it can learn any "
+            "weights, got 0; give singleton_weight=0.1"
         )
     nested = parents_of(factor.block_of[::-1])
     n_chains = len(factor.weights) if nested is None else 1

@@ -1,4 +1,4 @@
-"""The last layer for JAX: pure functions from vectors of classes and blocks to a kernel matrix."""
+"""The last layer for JAX: pure functions that turn vectors of classes and blocks into a kernel."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def kernel_from_blocks(
         How the classes are related, in the order of the outputs. A sampler counts by its expected
         similarity.
     singleton_weight
-        The weight s of the singletons, the other partitions in proportion; None for that of the
-        structure.
+        The weight s of the singletons, the other partitions in proportion; None to keep the
+        structure's.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def initial_blocks(
     singleton_weight: float | None = None,
     dtype: Any = jnp.float32,
 ) -> BlockVectors:
-    """Return random vectors whose kernel has the variance ``1 / in_features`` of LeCun's.
+    """Return random vectors; their kernel has LeCun's variance ``1 / in_features``.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def blocks_from_kernel(
     *,
     singleton_weight: float | None = None,
 ) -> BlockVectors:
-    """Return the vectors of least norm that give a trained kernel, (features, classes)."""
+    """Return the vectors with the smallest norm that give a trained kernel, (features, classes)."""
     factor: SimilarityFactor = _plan(structure, singleton_weight).factor
     table = np.asarray(kernel)
     if table.ndim != 2 or table.shape[1] != factor.n_classes:

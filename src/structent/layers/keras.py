@@ -1,4 +1,4 @@
-"""The last layer for Keras 3: ``keras.layers.Dense`` whose classes share vectors."""
+"""The last layer for Keras 3: a ``keras.layers.Dense`` in which related classes share vectors."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Tensor: TypeAlias = Any  # a tensor of the backend
 
 @keras.saving.register_keras_serializable(package="structent")
 class StructuredDense(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
-    r"""``keras.layers.Dense`` whose classes are sums of vectors that they share with related ones.
+    r"""A ``keras.layers.Dense`` in which related classes share vectors.
 
     .. math:: W_c = \sqrt{s} \, v_c + \sum_t \sqrt{w_t} \, v_{t, B_t(c)}
 
     where s is the weight of the singletons and :math:`B_t(c)` the block of class c in partition t.
     The weights of the layer are the vectors v. A penalty or weight decay on them is the Gaussian
     prior under which the weights of two classes have the covariance ``structure.similarity()``.
-    They start so that the kernel has the variance of ``Dense``'s (Glorot, uniform).
+    At the start the kernel has the same variance as in ``Dense`` (Glorot, uniform).
 
     Parameters
     ----------
@@ -38,15 +38,15 @@ class StructuredDense(keras.layers.Layer):  # type: ignore[misc]  # Keras has no
         How the classes are related, in the order of the outputs. A sampler counts by its expected
         similarity.
     singleton_weight
-        The weight s, the other partitions in proportion; None for that of the structure.
+        The weight s, the other partitions in proportion; None to keep the structure's.
     activation, use_bias
         As in ``Dense``.
     kernel_regularizer
         The penalty on the vectors v, such as ``keras.regularizers.L2(1e-4)``.
     seed
-        The seed of the first weights.
+        The seed of the initial weights.
     **options
-        What every layer takes: name, dtype, trainable.
+        The options of every layer: name, dtype, trainable.
 
     Attributes
     ----------
@@ -87,9 +87,9 @@ class StructuredDense(keras.layers.Layer):  # type: ignore[misc]  # Keras has no
         self.bias: Any = None
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        """Make the weights for so many features."""
+        """Make the weights for the number of features."""
         features: Any = input_shape[-1]
-        # The weights w_t sum to 1, so that the sum has the variance of one of its parts.
+        # The weights w_t sum to 1, so the sum has the same variance as each of its parts.
         limit = (6.0 / (features + self.units)) ** 0.5
         seeds = keras.random.SeedGenerator(self.seed)
 
@@ -112,7 +112,7 @@ class StructuredDense(keras.layers.Layer):  # type: ignore[misc]  # Keras has no
         """The kernel of a ``Dense`` layer, (features, classes): a function of the weights."""
         if self.class_vectors is None:
             raise StructureError(
-                "the kernel is there when the layer is built, got a layer that no input has met; "
+                "the layer has a kernel only after it is built, got a layer that was never called; "
                 "call it, or build((None, n_features))"
             )
         return ops.transpose(self._class_rows())
@@ -144,7 +144,7 @@ class StructuredDense(keras.layers.Layer):  # type: ignore[misc]  # Keras has no
         *,
         singleton_weight: float | None = None,
     ) -> Self:
-        """Return the layer with the weights of a trained one, by the vectors of least norm."""
+        """Return a layer with the weights of a trained ``Dense``, by the smallest vectors."""
         if not isinstance(dense, keras.layers.Dense) or not dense.built:
             raise StructureError(
                 f"dense must be a keras.layers.Dense that is built, got {type(dense).__name__}"

@@ -1,4 +1,4 @@
-"""The last layer for PyTorch: a drop-in for ``torch.nn.Linear`` whose classes share vectors."""
+"""The last layer for PyTorch: a drop-in ``torch.nn.Linear`` in which classes share vectors."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = ["StructuredLinear"]
 
 
 class StructuredLinear(nn.Module):
-    r"""``torch.nn.Linear`` whose classes are sums of vectors that they share with related classes.
+    r"""A ``torch.nn.Linear`` in which related classes share vectors.
 
     .. math:: W_c = \sqrt{s} \, v_c + \sum_t \sqrt{w_t} \, v_{t, B_t(c)}
 
     where s is the weight of the singletons and :math:`B_t(c)` the block of class c in partition t.
     The parameters are the vectors v. Weight decay on them is the Gaussian prior under which the
-    weights of two classes have the covariance ``structure.similarity()``. They start so that the
-    logits have the variance of ``torch.nn.Linear``'s.
+    weights of two classes have the covariance ``structure.similarity()``. At the start the logits
+    have the same variance as those of ``torch.nn.Linear``.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class StructuredLinear(nn.Module):
     bias
         Whether to add a bias to each class.
     singleton_weight
-        The weight s, the other partitions in proportion; None for that of the structure.
+        The weight s, the other partitions in proportion; None to keep the structure's.
     device, dtype
         As in torch.
 
@@ -93,7 +93,7 @@ class StructuredLinear(nn.Module):
         n_blocks = plan.factor.n_blocks
         self.block_vectors = parameter(n_blocks, self.in_features) if n_blocks else None
         self.bias = parameter(self.out_features) if bias else None
-        # Known from the structure, so that no state has them.
+        # Not in the state dict, because the structure determines them.
         self.register_buffer("matrix", None, persistent=False)
         if plan.matrix is not None:
             kind = self.class_vectors.dtype
@@ -111,7 +111,7 @@ class StructuredLinear(nn.Module):
         *,
         singleton_weight: float | None = None,
     ) -> Self:
-        """Return the layer with the weights of a trained one, by the vectors of least norm."""
+        """Return a layer with the weights of a trained ``Linear``, by the smallest vectors."""
         if not isinstance(linear, nn.Linear):
             raise StructureError(f"linear must be a torch.nn.Linear, got {type(linear).__name__}")
         like = linear.weight.detach()
@@ -151,7 +151,7 @@ class StructuredLinear(nn.Module):
     def reset_parameters(self) -> None:
         """Draw all parameters again, each as ``torch.nn.Linear`` draws its weights.
 
-        The weights w_t sum to 1, so that the sum has the variance of one of its parts.
+        The weights w_t sum to 1, so the sum has the same variance as each of its parts.
         """
         bound = 1 / math.sqrt(self.in_features)
         for parameter in self.parameters():
@@ -162,7 +162,7 @@ class StructuredLinear(nn.Module):
         """The weights of the classes, (classes, features): a function of the parameters."""
         own = self.class_vectors
         if self.matrix is not None and torch.is_autocast_enabled(own.device.type):
-            # Else weights would be rounded twice. To enter a context takes 3 % of a small step.
+            # Otherwise weights would be rounded twice. A context takes 3 % of a small step.
             with torch.autocast(own.device.type, enabled=False):
                 return self._weight()
         return own if self.block_vectors is None else self._weight()
@@ -186,7 +186,7 @@ class StructuredLinear(nn.Module):
         )
 
 
-# The embedding's gradient is faster than that of index_select; in place saves a copy of weights.
+# The gradient of embedding is faster than that of index_select; in place saves a copy.
 _OPERATIONS = Operations(
     matmul=torch.mm,
     multiply=torch.mul,

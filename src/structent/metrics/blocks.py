@@ -68,7 +68,7 @@ def at_level(structure: Partition | RandomPartition, level: str | None) -> Rando
 def named_blocks(
     structure: Partition | RandomPartition, *, allow_blocks: bool
 ) -> RandomPartition | None:
-    """Return the structure whose blocks labels may name, None where they must be classes."""
+    """Return the structure whose blocks labels may name, None if labels must be classes."""
     if not allow_blocks:
         return None
     return RandomPartition([structure]) if isinstance(structure, Partition) else structure
@@ -91,7 +91,7 @@ def block_probabilities(proba: FloatArray, partition: Partition) -> FloatArray:
 def probability_of_true_block(rows: ScoredRows, partition: Partition) -> FloatArray:
     """Return the probability of the block that holds the true class, (n,).
 
-    Where a row is known to be in a set of classes that no block holds, it is the probability of the
+    If a row is known to be in a set of classes that no block contains, it is the probability of the
     set.
     """
     coarse = block_probabilities(rows.proba, partition)
@@ -185,7 +185,7 @@ def refuse_if_none(score: float) -> float:
     """Return a score if any row was judged."""
     if np.isnan(score):
         raise StructureError(
-            "there must be a row whose label lies within one block of those scored, got none; "
+            "there must be a row whose label is within one of the scored blocks, got none; "
             "score a coarser level"
         )
     return score

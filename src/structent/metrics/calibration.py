@@ -46,9 +46,9 @@ def calibration_error(
     Parameters
     ----------
     y_true, proba, classes
-        As in :func:`~structent.metrics.structured_log_loss`. From a Dask array one confidence and
-        one hit for each row and partition come back, because they have to be sorted, but never the
-        table.
+        As in :func:`~structent.metrics.structured_log_loss`. For a Dask array, one confidence and
+        one hit per row and partition are collected, because they must be sorted, but never the
+        whole table.
     structure, level
         As in :func:`~structent.metrics.block_log_loss`.
     n_bins
@@ -91,7 +91,7 @@ def calibration_measure(structure: RandomPartition, n_bins: int) -> Measure:
             sample_weight = np.concatenate([weights for weights, _ in chunks])
             confidence = np.concatenate([blocks.confidence for _, blocks in chunks])
             is_hit = np.concatenate([blocks.is_hit for _, blocks in chunks])
-            if len(is_hit):  # a partition that can judge no row has no say
+            if len(is_hit):  # a partition that can judge no row does not count
                 excess = confidence - is_hit
                 error += weight * _error_of_bins(excess, confidence, sample_weight, n_bins)
                 total += weight

@@ -26,9 +26,9 @@ def mistake_severity(
     """Mean distance between the true and the most probable class, over the wrong rows only.
 
     The distance is :meth:`structure.distance <structent.RandomPartition.distance>`: in a hierarchy
-    the height of the lowest common ancestor. If no row is wrong, the result is 0. A model that errs
-    more often may have the smaller severity, because its additional mistakes are often harmless:
-    see :func:`average_distance`, which counts all rows.
+    the height of the lowest common ancestor. If no row is wrong, the result is 0. A model with more
+    mistakes may have the smaller severity, because the additional mistakes are often harmless. See
+    :func:`average_distance`, which counts all rows.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def class_distances(structure: RandomPartition, a: IndexArray, b: IndexArray) ->
 
 
 def _most_probable(proba: FloatArray, k: int) -> IndexArray:
-    """Return the k most probable classes of each row, (n, k); of equal ones the first."""
+    """Return the k most probable classes of each row, (n, k); the first ones in ties."""
     top: IndexArray
     if k == 1:
         top = proba.argmax(axis=1, keepdims=True)

@@ -22,7 +22,7 @@ from structent.metrics.measure import Measure, ScoredRows, columns_of, mean_of, 
 from structent.structure import Partition, RandomPartition
 from structent.structure.samplers import checked_fixed
 
-# Frequencies whose sum was rounded have an entropy of this size where the true one is 0.
+# Rounded frequencies can have an entropy of this size if the true entropy is 0.
 _ROUNDING = 1e-12
 
 
@@ -134,7 +134,7 @@ def skill(
     sample_weight: ArrayLike | None = None,
     classes: Any = None,
 ) -> float:
-    """Share of the prior's structured log loss that a model saves: 1 - its loss / the prior's.
+    """Share of the prior's structured log loss that a model saves: 1 - loss / prior's loss.
 
     1 is perfect: every true class has probability 1. 0 is no better than giving every row the
     frequencies of the classes, and below 0 is worse than that. Unlike the loss, it may be compared
@@ -195,7 +195,7 @@ def block_losses(rows: ScoredRows, partition: Partition) -> FloatArray:
 def checked_prior(
     prior: ArrayLike, structure: RandomPartition, proba: ArrayLike, classes: Any
 ) -> FloatArray:
-    """Return the probability of each class in the structure's order, given in that of ``proba``."""
+    """Return the prior in the structure's order; it is given in the order of ``proba``."""
     checked = checked_distribution(prior, "prior", n_classes=[structure.n_classes])
     if checked.ndim != 1:
         raise StructureError(f"prior must have one axis, got shape {checked.shape}")
@@ -236,7 +236,7 @@ def _loss_of_prior(
     if np.isinf(loss):
         impossible = int(np.argmax((frequencies > 0) & (prior == 0)))
         raise StructureError(
-            f"prior must allow every class in y_true, got 0 for {structure.classes[impossible]!r}, "
-            "an infinite loss that any model would save; (count + 1/2) / (n + classes / 2) does"
+            f"prior must be above 0 for every class in y_true, got 0 for "
+            f"{structure.classes[impossible]!r}; use e.g. (count + 1/2) / (n + classes / 2)"
         )
     return loss

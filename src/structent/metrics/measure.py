@@ -1,4 +1,4 @@
-"""A measure: what each chunk of rows contributes, and the number that follows from all chunks.
+"""A measure: what each chunk of rows contributes, and the number computed from all chunks.
 
 A NumPy table is one chunk. The chunks of a Dask array are visited where they are, and only their
 contributions, a few sums each, are brought together.
@@ -128,7 +128,7 @@ class ScoredRows:
         if sample_weight is None:
             return cls(codes, checked, np.ones(len(codes)), sets)
         weights = _checked_sample_weight(sample_weight, len(codes))
-        # 0 times an infinite loss would be NaN: a row that counts nothing is not looked at.
+        # 0 times an infinite loss would be NaN, so rows without weight are left out.
         return cls(codes, checked, weights, sets).take(weights > 0)
 
     @classmethod
@@ -158,10 +158,10 @@ def checked_proba(proba: ArrayLike, n_classes: int, columns: IndexArray | None) 
 def columns_of(known: tuple[Label, ...], proba: Any, classes: Any) -> IndexArray | None:
     """Return the column of each ``known`` class, None if the columns are in that order already.
 
-    The names of the columns are ``classes``. If that is None, they are the names that the table
-    itself has: those of a data frame. A table without names is read only where there is one way
-    to read it. ``predict_proba`` sorts its columns, and a network has them in the order of its
-    structure, so these two orders must be the same.
+    The names of the columns are ``classes``, or the names of a data frame's columns if that is
+    None. A table without names is accepted only if its order cannot be misread: ``predict_proba``
+    sorts its columns, and a network has them in the order of its structure, so these two orders
+    must be the same.
     """
     names = _own_names(proba, known) if classes is None else plain_values(classes)
     if names is None:
@@ -193,7 +193,7 @@ def _of_dask_chunks(
     weights = [None] * len(tables)
     if sample_weight is not None:
         weights = _in_chunks(sample_weight, "sample_weight", table.chunks[0], np.atleast_1d)
-    # Not traversed: a list of labels is one thing here, not a million that might be lazy.
+    # Not traversed: a list of labels is one value here, not a million that might be lazy.
     leaf = partial(dask.delayed, traverse=False)
     visit = dask.delayed(of_chunk)
     return list(dask.compute(*map(visit, map(leaf, labels), tables, map(leaf, weights))))
@@ -204,14 +204,14 @@ def _in_chunks(
 ) -> list[Any]:
     """Return labels or weights in the chunks of a table, whose numbers of rows are given.
 
-    Values that are not of Dask are made a sequence with ``local`` and cut.
+    Values that are not Dask's are converted by ``local`` and cut into chunks.
     """
     if not hasattr(values, "dask"):
         return _slices(local(values), name, rows)
     # A series has no rechunk(): the lengths of its partitions are never known.
     if hasattr(values, "rechunk") and values.shape == (sum(rows),):
         values = values.rechunk((rows,))
-    # Chunks of unknown length can be matched by number alone; each pair is checked when visited.
+    # Chunks of unknown length can only be matched by number; each pair is checked later.
     chunks = list(np.ravel(values.to_delayed()))
     if len(chunks) != len(rows):
         raise StructureError(
@@ -224,8 +224,8 @@ def _in_chunks(
 def _slices(values: Any, name: str, rows: tuple[float, ...]) -> list[Any]:
     if np.isnan(sum(rows)):
         raise StructureError(
-            f"the rows in each chunk of proba must be known where {name} is not of Dask, "
-            "got unknown ones; call proba.compute_chunk_sizes() first"
+            f"the number of rows in each chunk of proba must be known if {name} is not a Dask "
+            "array, got unknown ones; call proba.compute_chunk_sizes() first"
         )
     ends = np.cumsum((0, *rows), dtype=np.int64).tolist()
     if len(values) != ends[-1]:
@@ -234,7 +234,7 @@ def _slices(values: Any, name: str, rows: tuple[float, ...]) -> list[Any]:
 
 
 def _own_names(table: Any, known: tuple[Label, ...]) -> list[Any] | None:
-    """Return the names of a data frame's columns, None where they are not names of classes."""
+    """Return the names of a data frame's columns, None if they are not names of classes."""
     if not hasattr(table, "columns"):
         return None
     names = plain_values(table.columns)

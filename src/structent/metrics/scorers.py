@@ -45,8 +45,8 @@ class Scorer:
     options
         Its other arguments.
     takes_sample_weight
-        Whether scikit-learn's metadata routing gives it the weights of the rows; an error if None
-        and there are some.
+        Whether scikit-learn's metadata routing passes the weights of the rows to it; if None,
+        scikit-learn raises an error when there are weights.
     """
 
     metric: Callable[..., float]
@@ -78,13 +78,12 @@ class Scorer:
     def set_score_request(self, *, sample_weight: bool | None) -> Scorer:
         """Return the scorer that does, or does not, ask for the weights of the rows.
 
-        As in scikit-learn, where ``enable_metadata_routing`` is on; without it weights are passed
-        on by nobody.
+        As in scikit-learn. It needs ``enable_metadata_routing``; otherwise no weights are passed.
         """
         return replace(self, takes_sample_weight=sample_weight)
 
     def get_metadata_routing(self) -> Any:
-        """Return what scikit-learn is to pass on to the scorer."""
+        """Return what scikit-learn should pass to the scorer."""
         routing = load_optional(
             "sklearn.utils.metadata_routing", extra="sklearn", purpose="Metadata routing"
         )

@@ -45,7 +45,7 @@ def draw_circle(structure: RandomPartition, ax: Axes) -> Axes:
 
 
 def circle_size(structure: RandomPartition) -> tuple[float, float]:
-    """Return the size of a figure in which the names have room, at most that of a page."""
+    """Return the size of a figure with room for the names, at most a page."""
     side = float(np.clip(3.6 + 0.05 * structure.n_classes, 4.2, 8.5))
     return side, side + 0.3
 
@@ -84,7 +84,7 @@ def _on_circle(places: FloatArray, n_classes: int, radius: float) -> tuple[Float
 
 
 def _name_classes(structure: RandomPartition, ax: Axes) -> float:
-    """Write the names around the circle, and return half the side of a square that holds them."""
+    """Write the names around the circle, and return half the side of the square around them."""
     n = structure.n_classes
     names = [shown(label, 18) for label in structure.classes]
     longest = max(text_width(name, _SIZE) for name in names) + 6

@@ -1,4 +1,4 @@
-"""Which class is taken for which, in the order of the structure."""
+"""Which class is predicted as which, in the order of the structure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def plot_confusion(
     *,
     classes: Any = None,
 ) -> Axes:
-    """Plot the share of each class's rows that is taken for each class.
+    """Plot the confusion matrix: the share of each class's rows predicted as each class.
 
     Rows and columns are in the order of :func:`~structent.plots.structure_order`. Lines are drawn
     around the classes that share a block in some partition of a level, except for the cuts of an
@@ -76,7 +76,7 @@ def confusion_shares(
     *,
     classes: Any = None,
 ) -> FloatArray:
-    """Return the share of each true class's rows that each class was predicted for.
+    """Return the share of each true class's rows that is predicted as each class.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def confusion_shares(
 
 
 def _outline_levels(ax: Axes, structure: RandomPartition, order: IndexArray) -> None:
-    # The cuts of an order leave all classes together but the first and the last.
+    # Every pair of classes is together in some cut of an order, except the first and the last.
     if is_order(structure) and not structure.is_nested:
         return
     coarse = [cuts for cuts in structure.levels.values() if not cuts[0].is_singletons]

@@ -20,7 +20,7 @@ _PLACES = ((0.5, 0), (-0.5, 0), (0, 1), (0, -1), (0.5, 1), (-0.5, 1), (0.5, -1),
 
 
 def draw_graph(sampler: SpanningTreePartitions, ax: Axes) -> Axes:
-    """Draw the graph of a sampler and its first draw, with the names for which there is room.
+    """Draw the graph of a sampler and its first draw, with as many names as there is room for.
 
     Classes of one block have one colour and one marker, and thick edges between them; blocks that
     are neighbours differ.
@@ -112,7 +112,7 @@ def layout(graph: LabelGraph) -> FloatArray:
 
 
 def graph_size(sampler: SpanningTreePartitions) -> tuple[float, float]:
-    """Return the size of a figure in which most names have room, at most that of a page."""
+    """Return the size of a figure with room for most names, at most a page."""
     side = float(np.clip(3.0 + 0.75 * np.sqrt(sampler.graph.n_classes), 4.5, 9.0))
     return side, 0.9 * side
 
@@ -132,15 +132,15 @@ def _classical_scaling(distance: FloatArray) -> FloatArray:
     n = len(distance)
     centred = np.eye(n) - 1.0 / n
     values, vectors = np.linalg.eigh(-0.5 * centred @ distance**2 @ centred)
-    # A path lies on a line: the second value may be 0, or below it by rounding.
+    # A path lies on a line: the second value may be 0, or negative by rounding.
     scale = np.sqrt(np.maximum(values[-2:], 0.0))
     plane: FloatArray = vectors[:, -2:] * scale
-    # An eigenvector has no sign: the first class with a place off the axis is on the left, below.
+    # An eigenvector's sign is arbitrary: the first class off the axis is put at the bottom left.
     return plane * -np.sign(plane[np.abs(plane).argmax(axis=0), range(plane.shape[1])])
 
 
 def _scaled(points: FloatArray, width: float, height: float) -> FloatArray:
-    """Return the points in the page, the longer side of the drawing along that of the page."""
+    """Return the points scaled to the page, with the longer side along the page's longer side."""
     _, _, axes = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)
     turned = (points - points.mean(axis=0)) @ axes.T
     low, high = turned.min(axis=0), turned.max(axis=0)
@@ -154,7 +154,7 @@ def _scaled(points: FloatArray, width: float, height: float) -> FloatArray:
 def _name_nodes(
     ax: Axes, graph: LabelGraph, points: FloatArray, width: float, height: float
 ) -> int:
-    """Write each name where it covers nothing, and return how many found no such place."""
+    """Write each name where it covers nothing, and return for how many there is no room."""
     boxes = [(x - 3, y - 3, x + 3, y + 3) for x, y in points]
     n_left_out = 0
     for node in np.argsort(-graph.degrees, kind="stable"):

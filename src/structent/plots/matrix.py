@@ -36,7 +36,7 @@ def plot_similarity(
     ax
         The axes; those of a new figure if None.
     n_draws
-        How many draws of a sampler are averaged where the expectation is not known exactly.
+        How many draws of a sampler are averaged if the expectation is not known exactly.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def plot_similarity(
 
 
 def draw_togetherness(structure: RandomPartition, ax: Axes) -> Axes:
-    """Draw the matrix of the weight that keeps two classes together."""
+    """Draw the matrix of the weight of the partitions in which two classes share a block."""
     matrix = _togetherness(structure)
     meaning = "weight of the partitions with both in one block"
     show_matrix(matrix, ax, norm=Normalize(0.0, matrix.max()), meaning=meaning)
@@ -81,7 +81,7 @@ def togetherness_summary(structure: RandomPartition) -> str:
 
 def show_matrix(matrix: FloatArray, ax: Axes, *, norm: Normalize, meaning: str) -> None:
     """Show numbers as shades, with a colour bar that says what they mean."""
-    # "none" keeps one pixel a cell in an SVG file, however large it is shown.
+    # "none" keeps one pixel per cell in an SVG file, however large it is shown.
     image = ax.imshow(matrix, cmap=SHADES, norm=norm, interpolation="none", aspect="equal")
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.6, pad=0.02)
     bar.set_label(meaning, fontsize=_SIZE)
@@ -102,7 +102,7 @@ def name_classes(ax: Axes, classes: Sequence[Label]) -> None:
 def name_in_order(
     ax: Axes, structure: RandomPartition | PartitionSampler, order: IndexArray
 ) -> None:
-    """Name rows and columns in the order given: the classes, of a large hierarchy its blocks."""
+    """Name rows and columns in the order given: the classes, or the blocks of a large hierarchy."""
     if isinstance(structure, RandomPartition) and structure.is_nested and len(order) > _MOST_NAMES:
         _name_blocks(ax, structure, order)
     else:

@@ -19,8 +19,9 @@ from structent.structure.graph import adjacency
 def structure_order(structure: RandomPartition | PartitionSampler) -> IndexArray:
     """Return the places of the classes, in an order that keeps blocks together.
 
-    In a hierarchy the blocks of every level are runs. In a graph neighbours are close (reverse
-    Cuthill-McKee). All other structures, such as circles and scales, keep their own order.
+    In a hierarchy the classes of every block are next to each other. In a graph neighbours are
+    close (reverse Cuthill-McKee). All other structures, such as circles and scales, keep their own
+    order.
 
     Examples
     --------
@@ -50,7 +51,7 @@ def is_order(structure: RandomPartition) -> bool:
     >>> is_order(ordinal(["S", "M", "L"])), is_order(circular(range(12)))
     (True, False)
     """
-    # Blocks are numbered by their first class, so that runs have numbers that never fall.
+    # Blocks are numbered by their first class, so the numbers of an order never decrease.
     return all((np.diff(p.block_of) >= 0).all() for p, _, _ in coarse_partitions(structure))
 
 

@@ -1,4 +1,4 @@
-"""Whether a model that says 70 % is right in 70 % of the rows."""
+"""Reliability diagrams: is a model that says 70 % right in 70 % of the rows?"""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def plot_reliability(  # noqa: PLR0913  three of them are how the model is drawn
     colour: str = BLUE,
     marker: str = "o",
 ) -> Axes:
-    """Plot how often the predicted block is right against how probable it was said to be.
+    """Plot how often the predicted block is right against its predicted probability.
 
     A second call with the same axes adds a second model.
 

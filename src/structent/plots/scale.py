@@ -34,7 +34,7 @@ def draw_scale(structure: RandomPartition, ax: Axes) -> Axes:
 
 
 def scale_size(structure: RandomPartition) -> tuple[float, float]:
-    """Return the size of a figure in which every class has a line, at most that of a page."""
+    """Return the size of a figure with a line for every class, at most a page."""
     return 6.0, min(max(2.4, 0.9 + structure.n_classes * 0.32), 14.0)
 
 

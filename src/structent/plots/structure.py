@@ -47,10 +47,11 @@ class Drawing(NamedTuple):
 def draw_structure(structure: RandomPartition | PartitionSampler, ax: Axes | None = None) -> Axes:
     """Draw a structure into axes, by its kind.
 
-    Nested partitions are drawn as an indented tree; if the axes are too small for all of its rows,
-    as the first levels of it, with a line that says so. Partitions of a circle into arcs are drawn
-    as rings, cuts of an order as thresholds on a line, and a sampler on a graph as that graph. Any
-    other structure is drawn as the matrix of the weight that keeps two classes together.
+    Nested partitions are drawn as an indented tree; if the axes are too small for all rows, only
+    the first levels are drawn, and a line says so. Partitions of a circle into arcs are drawn as
+    rings, cuts of an order as thresholds on a line, and a sampler on a graph as that graph. Any
+    other structure is drawn as a matrix: the weight of the partitions in which two classes share a
+    block.
 
     Parameters
     ----------

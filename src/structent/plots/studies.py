@@ -68,7 +68,7 @@ def plot_gain(comparison: Comparison, ax: Axes | None = None) -> Axes:
     for text, side, offset in (("← worse", "right", -6), ("better →", "left", 6)):
         ax.annotate(text, (0.0, 1.0), (offset, 3), xycoords=("data", "axes fraction"),
                     textcoords="offset points", ha=side, va="bottom", fontsize=8)  # fmt: skip
-    ax.xaxis.set_major_locator(MaxNLocator(5))
+    ax.xaxis.set_major_locator(MaxNLocator(4))
     ax.set_xlabel(_GAIN_OF[comparison.metric])
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "right", "left"]].set_visible(False)
@@ -162,7 +162,7 @@ def plot_learning_curve(curve: LearningCurve, ax: Axes | None = None) -> Axes:
 
 
 def plot_null_distribution(found: StructureTest, ax: Axes | None = None) -> Axes:
-    """Plot the log losses of the scrambled copies, beside those with the structure and with none.
+    """Plot the log losses of the scrambled copies, with the structure's and that without structure.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def plot_null_distribution(found: StructureTest, ax: Axes | None = None) -> Axes
 def split_dots(difference: Difference, place: int) -> FloatArray:
     """Return where the dots of the splits are, (splits, 2).
 
-    They are above each other in their order, so that equal ones are both seen.
+    They are stacked in their order, so that equal ones can both be seen.
     """
     heights = place + np.linspace(0.12, 0.36, len(difference.per_split))
     return np.column_stack([difference.per_split, heights])

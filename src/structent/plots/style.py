@@ -12,8 +12,8 @@ from matplotlib.colors import LinearSegmentedColormap, to_rgba
 if TYPE_CHECKING:
     from structent.studies.comparison import ArmName
 
-# Okabe and Ito's palette for colour-blind readers, without the colours that vanish on white; purple
-# is a little darker. All are legible on light and on dark pages.
+# Okabe and Ito's palette for colour-blind readers, without the colours that are hard to see on
+# white; purple is a little darker. All are legible on light and on dark pages.
 BLUE = "#0072B2"
 VERMILLION = "#D55E00"
 GREEN = "#009E73"
@@ -30,7 +30,7 @@ SHADES = LinearSegmentedColormap.from_list(
 
 
 def axes_or_new(ax: Axes | None, size: tuple[float, float] = (6.4, 4.8)) -> Axes:
-    """Return the axes given, or those of a new figure, which a notebook then shows."""
+    """Return the given axes, or the axes of a new figure, which a notebook then shows."""
     if ax is not None:
         return ax
     from matplotlib import pyplot  # noqa: PLC0415  it looks for a screen
@@ -94,4 +94,4 @@ def stride(n_names: int, length: float, line: float) -> int:
 
 def text_width(text: str, size: float) -> float:
     """Return about how wide a text is, in points."""
-    return 0.62 * size * len(text)  # a letter is about so wide, as a share of the font's size
+    return 0.62 * size * len(text)  # the mean width of a letter, as a share of the font size

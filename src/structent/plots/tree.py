@@ -24,7 +24,7 @@ _ROWS_OF_ONE_COLUMN = 36
 
 
 class _Row(NamedTuple):
-    """A block or a class: its name, its level, and whether it stood in the column before."""
+    """A block or a class: its name, its level, and whether it continues from the last column."""
 
     name: str
     depth: int
@@ -58,7 +58,7 @@ def draw_tree(structure: RandomPartition, ax: Axes) -> Axes:
 
 
 def tree_size(structure: RandomPartition) -> tuple[float, float]:
-    """Return the size of a figure with room for the whole tree, at most that of a page."""
+    """Return the size of a figure with room for the whole tree, at most a page."""
     n_levels = len(_coarse_levels(structure)) + 1
     for depth in range(n_levels, 0, -1):
         rows = list(_rows(structure, depth))
@@ -112,7 +112,7 @@ def _rows(structure: RandomPartition, n_levels: int) -> Iterator[_Row]:
 
 
 def _columns(rows: list[_Row], per_column: int) -> list[list[_Row]]:
-    """Break rows into columns, each beginning with the blocks that its first row is in."""
+    """Break rows into columns; each starts by repeating the blocks of its first row."""
     n_columns = ceil(len(rows) / per_column)
     aim = min(per_column, ceil(len(rows) / n_columns) + (2 if n_columns > 1 else 0))
     columns: list[list[_Row]] = [[]]

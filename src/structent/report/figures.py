@@ -226,7 +226,7 @@ def _pairs(comparison: Comparison | StructureTest) -> list[tuple[str, Difference
 
 
 def _confusion_tips(comparison: Comparison, arm: ArmName) -> list[Tip]:
-    """Return the numbers behind the cells, those of the most rows if there are very many."""
+    """Return the numbers behind the cells; of very many, those with the most rows."""
     classes, order = comparison.task.classes, structure_order(comparison.structure)
     place = np.argsort(order)
     predicted = comparison.proba[arm].argmax(axis=1)
@@ -237,7 +237,7 @@ def _confusion_tips(comparison: Comparison, arm: ArmName) -> list[Tip]:
     tips = []
     for cell in np.argsort(-counts, kind="stable")[:_MOST_TIPS]:
         true, taken = pairs[cell].tolist()
-        what = "is right" if true == taken else f"taken for {classes[taken]}"
+        what = "is right" if true == taken else f"predicted as {classes[taken]}"
         share = f"{counts[cell]:,} of {n_true[true]:,} rows ({counts[cell] / n_true[true]:.0%})"
         x, y = int(place[taken]), int(place[true])
         text = f"{classes[true]} {what}: {share}"
@@ -270,8 +270,8 @@ def _confusion_summary(comparison: Comparison, arm: ArmName) -> str:
     if mistakes[true, predicted] == 0:
         return f"{text}."
     return (
-        f"{text}; the class most often taken for another is {classes[true]}, "
-        f"taken for {classes[predicted]} in {mistakes[true, predicted]:.0%} of its rows."
+        f"{text}; the most frequent confusion is {classes[true]} predicted as "
+        f"{classes[predicted]}, in {mistakes[true, predicted]:.0%} of its rows."
     )
 
 
@@ -282,12 +282,12 @@ def _reliability_summary(comparison: Comparison, level: str) -> str:
     return f"Reliability diagram at {level}; mean calibration error: {errors}."
 
 
-# Stands for the page's ink while matplotlib draws, which knows no "currentColor".
+# Placeholder for the page's text colour: matplotlib does not know "currentColor".
 _INK = "#012345"
 _TIP = Markup('<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>')
 _TIPS, _CLOSING = Markup('<g class="tips">{}</g>'), Markup("</svg>")
 _SETTINGS: dict[Any, Any] = {
-    # Axes begin as large as the figure, and the layout takes away what names need.
+    # Axes start as large as the figure; the layout then makes room for names.
     "figure.subplot.left": 0.01,
     "figure.subplot.right": 0.99,
     "figure.subplot.bottom": 0.01,
@@ -312,7 +312,7 @@ _SETTINGS: dict[Any, Any] = {
 
 
 class Tip(NamedTuple):
-    """What a part of a figure says when the pointer is over it: a box in the axes' own numbers."""
+    """The text shown when the pointer is over a part of a figure: a box in data coordinates."""
 
     left: float
     low: float
@@ -329,7 +329,7 @@ class PageFigure(NamedTuple):
     svg
         The drawing, labelled for those who cannot see it.
     summary
-        The same label: what there is to be seen.
+        The same label: a description of what the figure shows.
     caption
         What the figure is.
     """
@@ -360,7 +360,7 @@ def page_figure(
     size
         Width and height in inches.
     caption, summary
-        What it is, and what there is to be seen.
+        What it is, and a description of what it shows.
     least
         The share of its size to which a narrow screen may shrink it before it is scrolled; letters
         of 9 points are 8 pixels high at .68.
@@ -406,7 +406,7 @@ def _defaults() -> dict[Any, Any]:
 
 def _for_page(svg: str, least_width: float, summary: str) -> Markup:
     drawing = svg[svg.index("<svg") :].rstrip()
-    # What matplotlib says of all elements would hold for the whole page; the page says it itself.
+    # matplotlib's style of all elements would apply to the whole page, which has its own.
     drawing = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", drawing, count=1, flags=re.S)
     drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, count=1, flags=re.S)
     used = set(re.findall(r"(?:url\(|href=\")#([^)\"]+)", drawing))

@@ -82,7 +82,9 @@ def comparison_page(  # noqa: PLR0913  a report names all that it is about
         notes=(*notes, *comparison.task.notes),
         reduced=comparison.reduced,
         cautions=cautions,
-        next_steps=next_steps(comparison),
+        next_steps=next_steps(
+            comparison, repeats="n_repeats={}" if command is None else "--repeats {}"
+        ),
         steps=_steps(comparison, kept, command),
         n_splits=comparison.n_splits,
         metric=comparison.metric,
@@ -153,7 +155,7 @@ def structure_test_page(
 
 
 def write_page(path: str | os.PathLike[str], page: str) -> None:
-    """Write a page, all or not at all."""
+    """Write a page, completely or not at all."""
     save_bytes(path, page.encode())
 
 
@@ -189,7 +191,7 @@ def _steps(comparison: Comparison, kept: KeptModel | None, command: str | None) 
     if command.split()[:2] == ["structent", "compare"]:
         return [Step(save, f"{command} --save {_MODEL_FILE}"), *steps]
     own = f"structent compare table.csv --target label --structure ordinal --save {_MODEL_FILE}"
-    return [Step("Ask the same of a table of your own", own), *steps]
+    return [Step("Compare on your own table", own), *steps]
 
 
 def _usage(kept: KeptModel, model: str, data: str) -> dict[str, str]:
@@ -232,7 +234,7 @@ def _as_json(result: Mapping[str, Any]) -> Markup:
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON knows: numbers that are not finite are None, and other labels text."""
+    """Return data that JSON can hold: None for numbers that are not finite, text for labels."""
     if isinstance(value, Mapping):
         return {str(name): _plain(each) for name, each in value.items()}
     if isinstance(value, np.ndarray | np.generic):

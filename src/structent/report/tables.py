@@ -125,7 +125,14 @@ def confusions_table(comparison: Comparison) -> Table:
             _shared(each.together),
         ]
         rows.append([*row, _count(each.edges)] if each.edges is not None else row)
-    columns = ("True class", "Taken for", "No structure", "The structure", "Change", "In one block")
+    columns = (
+        "True class",
+        "Predicted as",
+        "No structure",
+        "The structure",
+        "Change",
+        "In one block",
+    )
     return Table(
         "confusions",
         "The most frequent confusions: test rows, and their share of the rows of the true class",
@@ -150,11 +157,11 @@ def within_blocks_table(comparison: Comparison) -> Table | None:
 def chosen_table(comparison: Comparison) -> Table:
     """Return how often validation rows chose each candidate, for the structure and its copies."""
     found = {arm: comparison.n_chosen(arm) for arm in comparison.chosen}
-    candidates = sorted(
-        {*comparison.plan.candidates, NONE, *(c for n in found.values() for c in n)}
-    )
+    candidates = {*comparison.plan.candidates, NONE, *(c for n in found.values() for c in n)}
     rows = []
-    for candidate in reversed(candidates):
+    for candidate in sorted(
+        candidates, key=lambda each: (*(n.get(each, 0) for n in found.values()), each), reverse=True
+    ):
         counts = [
             Cell(f"{n.get(candidate, 0)} of {sum(n.values())}", n.get(candidate, 0))
             for n in found.values()
@@ -234,7 +241,7 @@ def gains_table(gains: Sequence[PartitionGain]) -> Table | None:
         for gain in gains
     ]
     columns = ("Left out", "Weight", "Difference", "Low", "High")
-    caption = "Log loss with the partition minus that without it: below 0 it helps"
+    caption = "Log loss with the partition minus log loss without it: below 0 it helps"
     return Table("partitions", caption, columns, rows)
 
 

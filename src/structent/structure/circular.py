@@ -17,7 +17,7 @@ def circular(
     """Return every rotation of the partition of a circle into blocks of ``width`` neighbours.
 
     The paper's section 4.2: for twelve months and width 3, the three ways to cut the year into
-    quarters, equally probable, and the singletons. Where ``width`` does not divide the number of
+    quarters, equally probable, and the singletons. If ``width`` does not divide the number of
     classes, one block of each rotation is smaller, and there are as many rotations as classes.
 
     Parameters

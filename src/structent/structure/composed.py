@@ -56,9 +56,9 @@ def mix(structures: Sequence[Structure], weights: ArrayLike | None = None) -> Mi
 def mix(
     structures: Sequence[Structure], weights: ArrayLike | None = None
 ) -> RandomPartition | MixedPartitions:
-    """Return the random partition that is each of the structures with the given probability.
+    """Return the mixture of structures, each with the given probability.
 
-    Where one of them is a sampler, the result is one, too: what they draw is mixed at each
+    If one of them is a sampler, the result is a sampler, too: it mixes what they draw in each
     iteration.
 
     Parameters
@@ -90,7 +90,7 @@ def mix(
 
 
 def product_of(first: Structure, second: Structure) -> RandomPartition | ProductPartitions:
-    """Return the joint random partition of two, a sampler where one of them is one."""
+    """Return the joint random partition of two; it is a sampler if one of them is."""
     if isinstance(first, RandomPartition) and isinstance(second, RandomPartition):
         return _product_of_fixed(first, second, tuple(product(first.classes, second.classes)))
     return ProductPartitions(first, second)
@@ -104,7 +104,7 @@ def scrambled(sampler: Structure, rng: np.random.Generator) -> ScrambledPartitio
 @files.readable
 @dataclass(frozen=True, init=False)
 class MixedPartitions:
-    """The sampler that mixes what several structures give at each iteration; made by :func:`mix`.
+    """The sampler that mixes several structures in each iteration; made by :func:`mix`.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class MixedPartitions:
     weights
         The probability of each, with sum 1.
     given_singleton_weight
-        The weight of the singletons, the others in proportion; None for that of the mixture.
+        The weight of the singletons, the others in proportion; None to keep the mixture's.
 
     Examples
     --------
@@ -175,7 +175,7 @@ class MixedPartitions:
     def similarity(self, *, n_draws: int = N_DRAWS) -> FloatArray:
         """Return the expected similarity of the classes, (classes, classes).
 
-        It is the mean of those of the structures by their weights, exact where these are.
+        It is the weighted mean of the similarities of the structures, and exact if these are.
         """
 
         def mean(similarities: list[FloatArray]) -> FloatArray:
@@ -222,10 +222,10 @@ class MixedPartitions:
 @files.readable
 @dataclass(frozen=True, init=False)
 class ProductPartitions:
-    """The sampler of pairs of classes: at each iteration the product of what two structures give.
+    """The sampler of pairs of classes: in each iteration, the product of two random partitions.
 
     Made by ``product`` of a sampler, or of a structure with a sampler. Draws are independent, as
-    in Definition 21, if the two have different seeds, so equal ones are refused.
+    in Definition 21, only if the two have different seeds, so equal seeds are refused.
 
     Parameters
     ----------
@@ -278,12 +278,12 @@ class ProductPartitions:
 
     @cached_property
     def classes(self) -> tuple[Label, ...]:
-        """The pairs of classes, those of the first part changing slowest."""
+        """The pairs of classes; the first part changes slowest."""
         return as_classes(product(self.first.classes, self.second.classes))
 
     @property
     def singleton_weight(self) -> float:
-        """The weight of the pairs by themselves, in the first draw."""
+        """The weight of the single pairs, in the first draw."""
         return self.sample(0).singleton_weight
 
     @property
@@ -304,8 +304,8 @@ class ProductPartitions:
     def similarity(self, *, n_draws: int = N_DRAWS) -> FloatArray:
         """Return the expected similarity of the pairs, (classes, classes).
 
-        It is the product of the similarities of the two parts, whose draws are independent, and
-        exact where these are.
+        It is the product of the similarities of the two parts, because their draws are independent,
+        and exact if these are.
         """
         parts = (self.first, self.second)
         return _joined_similarity(
@@ -342,18 +342,18 @@ class ProductPartitions:
 @files.readable
 @dataclass(frozen=True, init=False)
 class ScrambledPartitions:
-    """The sampler that draws as another does, with the classes shuffled over the blocks.
+    """A sampler with the classes shuffled over the blocks, in the same way in every iteration.
 
-    Made by ``scramble`` of a sampler: the same shuffle at every iteration.
+    Made by ``scramble`` of a sampler.
 
     Parameters
     ----------
     sampler
         The sampler that is scrambled.
     places
-        For each class the place of the class whose blocks it takes, (classes,).
+        For each class, the index of the class whose blocks it takes, (classes,).
     given_singleton_weight
-        The weight of the singletons, the others in proportion; None for that of the sampler.
+        The weight of the singletons, the others in proportion; None to keep the sampler's.
 
     Examples
     --------
@@ -413,7 +413,7 @@ class ScrambledPartitions:
     def similarity(self, *, n_draws: int = N_DRAWS) -> FloatArray:
         """Return the expected similarity of the classes, (classes, classes).
 
-        It equals that of the sampler for the classes whose blocks they take.
+        It is the sampler's similarity, rearranged like the classes.
         """
         places = np.ix_(self._places, self._places)
         return _joined_similarity(
@@ -463,10 +463,10 @@ def _joined_similarity(
     join_weights: Callable[[list[float]], float],
     n_draws: int,
 ) -> FloatArray:
-    """Return the expected similarity of a sampler, given how it follows from those of its parts.
+    """Return the expected similarity of a sampler, computed from the similarities of its parts.
 
-    ``join_weights`` gives the weight of its singletons, before another one was given, from those of
-    its parts. Where a part does not tell, or has nothing but singletons, draws are counted.
+    ``join_weights`` computes the weight of its own singletons from the weights of its parts. If a
+    part does not tell its weight, or has only singletons, the mean over draws is taken.
     """
     given, own = sampler.given_singleton_weight, 0.0
     if given is not None:
@@ -494,7 +494,7 @@ def _n_blocks_of_draw(structure: Structure) -> int:
 
 
 def _check_size(n_blocks: int) -> None:
-    """Refuse what is made of small parts, perhaps in a small file, but needs a lot of memory."""
+    """Refuse a structure that needs a lot of memory, although its parts or its file are small."""
     if n_blocks > _LARGEST_DRAW:
         raise StructureError(
             f"a structure made of others must have at most {_LARGEST_DRAW:,} partitions times "
@@ -515,7 +515,7 @@ def _mix_of_fixed(structures: Sequence[RandomPartition], shares: FloatArray) -> 
 
 
 def _joined_levels(structures: Sequence[RandomPartition]) -> list[str]:
-    """Join level names, keeping apart the levels of different structures that are called alike.
+    """Join level names; levels of different structures with the same name stay separate.
 
     The singletons are the same partition in every structure, so their level is shared.
     """
@@ -557,7 +557,7 @@ def _product_of_fixed(
 
 
 def _checked_singleton_weight(singleton_weight: float | None) -> float | None:
-    """Return a weight of the singletons, or None for that of the draws themselves."""
+    """Return a weight of the singletons, or None to keep the weight of the draws."""
     if singleton_weight is None:
         return None
     return checked_fraction(singleton_weight, "singleton_weight")

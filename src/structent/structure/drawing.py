@@ -42,6 +42,6 @@ def _block_list(partition: Partition) -> str:
 
 
 def _cut(text: str, width: int) -> str:
-    # A name may hold what ends a line, or moves the cursor.
+    # A name may contain characters that end a line or move the cursor.
     shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
     return shown if len(shown) <= width else shown[: max(width - 3, 0)] + "..."

@@ -24,13 +24,13 @@ _CLASS_OF: dict[str, Any] = {}
 
 
 def readable(cls: AnyClass) -> AnyClass:
-    """Make :func:`structure_from_json` know a class by its ``KIND``."""
+    """Register a class under its ``KIND`` for :func:`structure_from_json`."""
     _CLASS_OF[cls.KIND] = cls
     return cls
 
 
 def structure_from_json(text: str) -> Any:
-    """Return the structure or sampler of any kind that a ``to_json`` wrote."""
+    """Return the structure or sampler, of any kind, from the text of its ``to_json``."""
     kind = _content(text).get("kind")
     if not isinstance(kind, str) or kind not in _CLASS_OF:
         raise StructureError(
@@ -103,7 +103,7 @@ def list_field(content: Any, name: str) -> list[Any]:
 def integers_field(content: Any, name: str) -> list[int]:
     """Return one field of a structure file that holds an array of whole numbers."""
     values = list_field(content, name)
-    # NumPy would make text of all numbers beside one text, each as long as that.
+    # NumPy would turn numbers beside a text into texts, each as long as the longest.
     if not all(type(value) is int for value in values):
         raise StructureError(
             f"the field {name!r} must be an array of whole numbers, got {_beginning(values)}"
@@ -147,7 +147,7 @@ def label_from_json(value: Any) -> Label:
 
 
 def save_structure(structure: Any, path: str | os.PathLike[str]) -> None:
-    """Write the structure or sampler to a JSON file, all or not at all."""
+    """Write the structure or sampler to a JSON file, completely or not at all."""
     save_bytes(path, (structure_to_json(structure) + "\n").encode())
 
 
@@ -170,8 +170,8 @@ def _content(text: str) -> dict[str, Any]:
         content = parsed_json(text)
     except json.JSONDecodeError as error:
         raise StructureError(
-            f"a structure file must be JSON, got text that breaks off or goes wrong at line "
-            f"{error.lineno}, column {error.colno}: {error.msg}"
+            f"a structure file must be JSON, got text with an error at line {error.lineno}, "
+            f"column {error.colno}: {error.msg}"
         ) from None
     except ValueError as error:
         raise StructureError(f"a structure file cannot be read: {error}") from None

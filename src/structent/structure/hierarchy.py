@@ -47,22 +47,22 @@ def hierarchy(
         - a table (pandas or polars) with one column per level, coarsest first, the classes last,
           and one row per class; a missing value ends a path early;
         - the parent of each node, ``{"oak": "tree", "tree": "plant", ...}``; the parent of a root
-          is None or not there;
+          is None or missing;
         - a directed networkx tree, with edges from parent to child.
 
     weights
         One weight per cut, from the coarsest to the singletons; equal if None. ``hxe(alpha)`` gives
-        those of hierarchical cross-entropy.
+        the weights of hierarchical cross-entropy.
     level_names
         Names for the cuts, from the coarsest to the finest groups. A table brings its own. The
-        singletons are the level "class", or "label" where a cut is called "class".
+        singletons are the level "class", or "label" if a cut is called "class".
     classes
-        The classes, in the order wanted. If None: all that have a path, or in a parent map or
-        networkx tree the leaves.
+        The classes, in the order wanted. If None: all classes that have a path; in a parent map or
+        networkx tree, the leaves.
 
     Notes
     -----
-    Paths may differ in length. A class whose path ends early is its own block in deeper cuts. A
+    Paths may have different lengths. A class with a shorter path is its own block in deeper cuts. A
     class that is itself a group of others (``"tree"`` beside ``"oak"``) is put into that group.
 
     Examples
@@ -89,14 +89,14 @@ def hierarchy_from_levels(
 ) -> RandomPartition:
     """Return the hierarchy of rows that name their label at every level, coarsest first.
 
-    The class of a row is its last name, and its groups are the names before it. Many rows may say
-    the same. That is what hiclass takes for ``y``, and what a pandas MultiIndex holds.
+    The last name of a row is its class, and the names before it are its groups. Rows may be
+    repeated. hiclass takes such rows as ``y``, and a pandas MultiIndex holds them.
 
     Parameters
     ----------
     rows
-        An array, (n, levels), a table (pandas or polars), a pandas MultiIndex, or a list of rows,
-        which may differ in length. An empty text or a missing value ends a row early.
+        An array, (n, levels), a table (pandas or polars), a pandas MultiIndex, or a list of rows of
+        different lengths. An empty text or a missing value ends a row early.
     weights, level_names, classes
         As for :func:`hierarchy`; a table and a MultiIndex bring their own names of levels.
 
@@ -139,8 +139,8 @@ def hierarchy_from_edges(
     weights, level_names
         As for :func:`hierarchy`.
     classes
-        The classes, leaves or not, in the order wanted; all leaves if None. Only what is above them
-        is looked at, and groups that hold all of them are left out.
+        The classes, leaves or not, in the order wanted; all leaves if None. Only their ancestors
+        are used, and groups that contain all classes are left out.
 
     Examples
     --------
@@ -169,11 +169,11 @@ def hierarchy_from_newick(
     level_names: Sequence[str] | None = None,
     classes: Iterable[Any] | None = None,
 ) -> RandomPartition:
-    """Return the hierarchy of a tree in the Newick format, whose leaves are the classes.
+    """Return the hierarchy of a tree in the Newick format; its leaves are the classes.
 
-    Names are text, but numbers or bools where ``classes`` are and all of them can be. For the other
-    parameters see :func:`hierarchy`; :meth:`RandomPartition.to_newick
-    <structent.structure.RandomPartition.to_newick>` is the inverse.
+    Names are text. If ``classes`` are numbers or bools and all names can be read as such, they are
+    converted. For the other parameters see :func:`hierarchy`. The inverse is
+    :meth:`RandomPartition.to_newick <structent.structure.RandomPartition.to_newick>`.
 
     Examples
     --------
@@ -228,7 +228,7 @@ def hxe(alpha: float) -> WeightRule:
         raise StructureError(f"alpha must be a number, got {alpha!r}")
     if not 0.0 <= alpha < np.inf:
         raise StructureError(
-            f"alpha must be 0 or more and finite, got {alpha:g}, whose weights would be negative"
+            f"alpha must be 0 or more and finite, got {alpha:g}, which gives negative weights"
         )
 
     def rule(n_partitions: int) -> FloatArray:
@@ -240,7 +240,7 @@ def hxe(alpha: float) -> WeightRule:
 
 
 def without_common_groups(paths: Paths) -> Paths:
-    """Return paths without the groups at their beginning that hold every class and say nothing.
+    """Return paths without leading groups that contain every class and so tell nothing.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def without_common_groups(paths: Paths) -> Paths:
 
 
 def _check_depth(depths: Sequence[int]) -> None:
-    """Refuse what would take hours to cut at every depth: each cut looks at the paths so far."""
+    """Refuse trees that would take hours to cut: each cut looks at the paths down to its depth."""
     if sum(depth**2 for depth in depths) > _MOST_STEPS:
         raise StructureError(
             f"a hierarchy must not be so deep, got {len(depths):,} classes in up to "
@@ -272,8 +272,8 @@ def _with_leaves_for_groups(paths: Paths) -> Paths:
 
 
 def _cut(paths: Paths, depth: int) -> Partition:
-    """Return the partition at a depth: classes belong together whose paths agree so far."""
-    # A class whose path is over is a block of its own; the marker keeps it apart from any group.
+    """Return the partition at a depth: classes with the same path so far share a block."""
+    # A class with a shorter path is a block of its own; the marker separates it from all groups.
     groups = [
         (False, path[:depth]) if len(path) >= depth else (True, (label,))
         for label, path in paths.items()
@@ -284,7 +284,7 @@ def _cut(paths: Paths, depth: int) -> Partition:
 
 
 def _unique_names(groups: list[GroupPath]) -> list[str]:
-    """Name each group by its last part, or by as much of its path as makes the names differ."""
+    """Name each group by its last part, or by as much of its path as makes names different."""
     names = [_text(group, 1) for group in groups]
     for length in range(2, max(map(len, groups)) + 1):
         if len(set(names)) == len(names):
@@ -321,9 +321,9 @@ def _checked_level_names(
 
 
 def _paths_from(tree: Any, classes: Sequence[Any]) -> tuple[Paths, list[str] | None]:
-    """Return the path of each class, and the level names where the form has any.
+    """Return the path of each class, and the level names if the form has any.
 
-    ``classes`` are inner nodes or leaves to be kept as classes; without any, the leaves are.
+    ``classes`` are the inner nodes or leaves that are classes; if there are none, the leaves are.
     """
     if hasattr(tree, "columns"):
         return _from_table(tree)
@@ -398,7 +398,7 @@ def _parents_from_networkx(tree: Any) -> dict[Any, Any]:
 
 
 def _rows_of_levels(rows: Any) -> tuple[list[tuple[Any, ...]], list[str] | None]:
-    """Return rows as tuples, and the names of the levels where the form has any."""
+    """Return rows as tuples, and the names of the levels if the form has any."""
     if hasattr(rows, "columns"):
         names = [str(name) for name in rows.columns]
         return list(zip(*(rows[name].to_list() for name in rows.columns), strict=True)), names
@@ -430,7 +430,7 @@ def _names_of_row(row: Sequence[Any], number: int) -> list[Label]:
 
 
 def _parents_from_edges(edges: Any) -> tuple[dict[Label, Label | None], dict[Label, Label | None]]:
-    """Return the first parent of each child, and another one where it has several."""
+    """Return the first parent of each child, and a second parent if it has several."""
     if hasattr(edges, "columns"):
         pairs = list(zip(*(edges[name].to_list() for name in edges.columns), strict=True))
     else:

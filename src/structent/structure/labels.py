@@ -24,9 +24,9 @@ _LONGEST = _SHORT.maxstring = _SHORT.maxother = 100  # characters
 
 
 def shown(value: Any) -> str:
-    """Return a label as messages show it: cut short where it is long.
+    """Return a label as messages show it, shortened if it is long.
 
-    A list of YAML may hold others many times over, so that its whole text would fill the memory.
+    A YAML list may contain other lists many times, so that its full text would fill the memory.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def as_label(value: Any) -> Label:
     if type(value) not in (str, int, bool):
         raise StructureError(
             f"a class must be a str, an int, a bool or a tuple of these, got {shown(value)} of "
-            f"type {type(value).__name__}, which a structure file could not give back; "
+            f"type {type(value).__name__}, which a structure file could not restore; "
             "make it text or a whole number"
         )
     label: Label = value
@@ -105,8 +105,8 @@ def class_indices(labels: ArrayLike | Sequence[Any], classes: tuple[Label, ...])
 def with_columns_joined(labels: Any, classes: tuple[Label, ...]) -> Any:
     """Return a table or array with a column for each part of the classes as a list of tuples.
 
-    Classes of a product are tuples, and tables have their parts in columns. Whatever else the
-    labels are, they are returned as they are.
+    Classes of a product are tuples, and tables have their parts in columns. Other labels are
+    returned unchanged.
 
     Examples
     --------
@@ -138,22 +138,22 @@ def plain_values(labels: ArrayLike | Sequence[Any]) -> list[Any]:
     values = np.asarray(labels)
     if values.ndim != 1:
         raise LabelError(
-            f"labels must have one axis, got shape {values.shape}; one column for each part goes "
-            "with classes that are tuples of so many parts"
+            f"labels must have one axis, got shape {values.shape}; several columns are for "
+            "classes that are tuples of as many parts"
         )
     plain: list[Any] = values.tolist()
     return plain
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value stands for none: None, a float NaN, pandas.NA or pandas.NaT."""
+    """Whether a value is missing: None, a float NaN, pandas.NA or pandas.NaT."""
     if isinstance(value, float):
         return math.isnan(value)
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def as_typed(names: Sequence[str], labels: Sequence[Label]) -> list[Label]:
-    """Return names as whole numbers or bools if the labels are and all names can be, else as text.
+    """Return names as whole numbers or bools, if the labels are such and all names fit, or text.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def as_typed(names: Sequence[str], labels: Sequence[Label]) -> list[Label]:
 
 
 def check_labels_known(labels: Sequence[Label], known: Sequence[Label]) -> None:
-    """Refuse labels that are no classes of the structure, listing them with what is near.
+    """Refuse labels that are not classes of the structure, and list them with similar ones.
 
     Examples
     --------
@@ -213,7 +213,7 @@ def classes_without_rows(labels: Sequence[Label], known: Sequence[Label]) -> tup
 
 
 def unknown_label(label: Any, candidates: Iterable[Any], *, kind: str = "class") -> LabelError:
-    """Return the error for a label that is none of the candidates, with up to three near ones."""
+    """Return the error for a label that is not among the candidates, with up to three similar."""
     candidates = tuple(candidates)
     message = f"{shown(label)} is not a {kind} of the structure"
     same_text = [c for c in candidates if str(c) == str(label)]
@@ -257,7 +257,7 @@ def _key(label: Label) -> tuple[Any, ...]:
 
 
 def _hint(label: Label, known: Sequence[Label]) -> str:
-    """Return what is near a label, or of another type, in brackets."""
+    """Return a hint in brackets: similar labels, or the same label of another type."""
     message = str(unknown_label(label, known))
     _, _, after = message.partition(" of the structure")
     return f" ({after[2:]})" if after.startswith((": ", "; ")) else ""

@@ -29,7 +29,7 @@ def structure_from_confusion(
     n_levels: int = 3,
     weights: ArrayLike | WeightRule | None = None,
 ) -> RandomPartition:
-    """Return cuts of the tree of classes that joins first what a model confuses most.
+    """Return cuts of the tree that first joins the classes that a model confuses most.
 
     :func:`distances_from_confusion` gives the distances, and :func:`structure_from_distances` the
     tree and its cuts.
@@ -65,12 +65,11 @@ def structure_from_distances(
 ) -> RandomPartition:
     """Return cuts of the tree that joins the nearest classes first (average linkage).
 
-    Each join has a height: the mean distance between the blocks that it joins. The tree is cut
-    where the next join is furthest above the last, at the ``n_levels`` largest of these gaps: there
-    blocks are far apart for how close their classes are. Blocks have two classes or more on average
-    (unless there are too few classes for ``n_levels`` such cuts): one pair that is closest by far
-    does not make a level. The levels are called ``"level 1"``, the coarsest, to ``"level n"``, and
-    ``"class"``.
+    Each join has a height: the mean distance between the blocks that it joins. The tree is cut at
+    the ``n_levels`` largest gaps between successive heights: there, blocks are far apart compared
+    with the distances within them. A cut has on average two or more classes per block, so that one
+    very close pair does not make a level (unless there are too few classes for ``n_levels`` such
+    cuts). The levels are called ``"level 1"``, the coarsest, to ``"level n"``, and ``"class"``.
 
     Parameters
     ----------
@@ -79,7 +78,7 @@ def structure_from_distances(
     classes
         The classes, in the order of the rows.
     n_levels
-        How many cuts, beside the singletons; K classes have no more than K - 2.
+        How many cuts, beside the singletons; K classes allow at most K - 2.
     weights
         One weight per level, from the coarsest to the singletons, or a rule such as ``hxe(0.5)``;
         equal if None.
@@ -115,7 +114,7 @@ def structure_from_embeddings(
     n_levels: int = 3,
     weights: ArrayLike | WeightRule | None = None,
 ) -> RandomPartition:
-    """Return cuts of the tree of classes that joins first those whose rows lie close together.
+    """Return cuts of the tree that first joins the classes whose rows are close together.
 
     :func:`distances_from_embeddings` gives the distances, and :func:`structure_from_distances` the
     tree and its cuts.
@@ -123,7 +122,7 @@ def structure_from_embeddings(
     Parameters
     ----------
     embeddings
-        One row per label, (n, dimensions), scaled alike; one vector per class is enough.
+        One row per label, (n, dimensions), on a common scale; one vector per class is enough.
     labels
         The class of each row, (n,).
     n_levels, weights
@@ -143,7 +142,7 @@ def structure_from_embeddings(
 def neighbour_graph_from_confusion(
     confusion: ArrayLike, classes: Iterable[Any], *, n_neighbours: int = 2
 ) -> LabelGraph:
-    """Return the graph that joins each class to those it is most confused with.
+    """Return the graph that joins each class to the classes it is most confused with.
 
     For :class:`~structent.structure.SpanningTreePartitions`. :func:`distances_from_confusion` gives
     the distances, and :func:`neighbour_graph_from_distances` the graph.
@@ -162,10 +161,10 @@ def neighbour_graph_from_confusion(
 def neighbour_graph_from_distances(
     distances: ArrayLike, classes: Iterable[Any], *, n_neighbours: int = 2
 ) -> LabelGraph:
-    """Return the connected graph that joins each class to those nearest to it.
+    """Return the connected graph that joins each class to the nearest classes.
 
-    Its edges are the shortest spanning tree, which connects it, and the edges from each class to
-    its nearest ``n_neighbours``.
+    Its edges are the minimum spanning tree, which connects it, and the edges from each class to
+    its ``n_neighbours`` nearest classes.
 
     Parameters
     ----------
@@ -174,7 +173,7 @@ def neighbour_graph_from_distances(
     classes
         The classes, in the order of the rows, two or more.
     n_neighbours
-        To how many others each class is joined, at the least; less than the number of classes.
+        To how many others each class is joined at least; less than the number of classes.
 
     Examples
     --------
@@ -206,24 +205,24 @@ def neighbour_graph_from_distances(
 def distances_from_confusion(confusion: ArrayLike) -> FloatArray:
     r"""Return how far apart classes are, by how often they are confused.
 
-    With :math:`q_{ab}` the share of the rows of class a that are taken for b, and :math:`c_b` its
-    mean over all classes a, which is what a model that knows nothing would give,
+    Let :math:`q_{ab}` be the share of the rows of class a that are predicted as b, and :math:`c_b`
+    its mean over all classes a, which is what a model that knows nothing would give. Then
 
     .. math:: D_{ab} = \log K - \log \tfrac12 (q_{ab} / c_b + q_{ba} / c_a)
 
-    for K classes: 0 where all that is taken for one is the other, log K where two classes are
-    confused as often as by chance, and more where they are confused less. Shares correct for
-    classes with more rows, chance for classes that are predicted more often.
+    for K classes. It is 0 if all rows predicted as one class are of the other, log K if two classes
+    are confused as often as by chance, and larger if they are confused less. The shares correct for
+    classes with more rows, and :math:`c_b` for classes that are predicted more often.
 
-    A confusion that never occurs counts as half the rarest that does (its logarithm would be
-    infinite). Where nothing is confused, all classes are equally far apart.
+    A confusion that never occurs counts as half of the rarest one that does, because its logarithm
+    would be infinite. If nothing is confused, all classes are equally far apart.
 
     Parameters
     ----------
     confusion
-        ``confusion[true, predicted]``, (classes, classes): how often rows of a class are taken for
-        another, or the mean of the probabilities that they are given, which is less noisy. Every
-        class must have rows.
+        ``confusion[true, predicted]``, (classes, classes): how often rows of a class are predicted
+        as another, or the mean of the predicted probabilities, which is less noisy. Every class
+        must have rows.
 
     Examples
     --------
@@ -234,7 +233,7 @@ def distances_from_confusion(confusion: ArrayLike) -> FloatArray:
     counts = _checked_confusion(confusion)
     shares = counts / counts.sum(axis=1, keepdims=True)
     by_chance = shares.mean(axis=0)
-    # The column of a class that is never predicted holds no information: it counts as chance.
+    # The column of a class that is never predicted has no information: it counts as chance.
     lift = np.divide(shares, by_chance, out=np.ones_like(shares), where=by_chance > 0)
     likeness = (lift + lift.T) / 2
     apart = ~np.eye(len(likeness), dtype=bool)
@@ -249,14 +248,14 @@ def distances_from_embeddings(
 ) -> tuple[FloatArray, tuple[Label, ...]]:
     r"""Return how far apart the means of the classes are, and the classes, sorted.
 
-    Means of few rows differ by chance. What they differ by on average, the trace of the pooled
-    covariance within classes times :math:`1/n_a + 1/n_b`, is taken off the squared distance, which
-    cannot fall below 0. With one row per class (word vectors, say) nothing is taken off.
+    Means of few rows differ by chance. The expected squared difference, which is the trace of the
+    pooled covariance within classes times :math:`1/n_a + 1/n_b`, is subtracted from the squared
+    distance, down to 0. With one row per class, such as word vectors, nothing is subtracted.
 
     Parameters
     ----------
     embeddings
-        One row per label, (n, dimensions), scaled alike.
+        One row per label, (n, dimensions), on a common scale.
     labels
         The class of each row, (n,).
 
@@ -298,7 +297,7 @@ def _block_counts(tree: FloatArray, n_cuts: int) -> list[int]:
 
 
 def _checked_distances(distances: ArrayLike, n_classes: int) -> FloatArray:
-    """Return distances that are symmetric, none negative, 0 from each class to itself."""
+    """Return distances: symmetric, not negative, and 0 from each class to itself."""
     checked = _checked_square(distances, "distances")
     if len(checked) != n_classes:
         raise StructureError(
@@ -306,8 +305,8 @@ def _checked_distances(distances: ArrayLike, n_classes: int) -> FloatArray:
         )
     if not np.allclose(checked, checked.T):
         raise StructureError(
-            "distances must be symmetric, got others from a to b than from b to a; "
-            "(D + D.T) / 2 makes them so"
+            "distances must be symmetric, got different ones from a to b and from b to a; "
+            "(D + D.T) / 2 is symmetric"
         )
     if not np.allclose(np.diagonal(checked), 0.0):
         raise StructureError("distances must be 0 from a class to itself, got others")

@@ -26,9 +26,9 @@ _SUPPORT = re.compile(r"\d[-+.\deE/%]*")
 def paths_from_newick(text: str) -> dict[str, tuple[str, ...]]:
     """Return the groups of each leaf, from the root's children down; the root is no group.
 
-    Names stay as they are written, with quotes taken off. Comments and lengths of branches are
-    passed over. A group without a name of its own is called by its first and last leaf. These are
-    also added to a name that a sibling has, too, and to a number that several groups have.
+    Names stay as they are written, without their quotes. Comments and branch lengths are ignored.
+    A group without a name is called by its first and last leaf. These are also added to a name that
+    a sibling has, too, and to a number that several groups have.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class _Node:
 
 
 def _tree(text: str) -> _Node:
-    """Return the root; nothing here recurses, since trees of species are deep."""
+    """Return the root, without recursion, because trees of species are deep."""
     root = here = _Node(None, 0)
     is_over = False
     before = ""
@@ -109,12 +109,12 @@ def _tree(text: str) -> _Node:
             here.name = part[1:]
         before = part
     if not is_over:
-        raise StructureError("a Newick tree must end in ';', got text that breaks off")
+        raise StructureError("a Newick tree must end in ';', got text that ends too early")
     return root
 
 
 def _parts(text: str) -> Iterator[tuple[str, int]]:
-    """Give marks as they are, and names behind an ``=`` that tells them from marks."""
+    """Yield marks as they are, and names after an ``=`` that distinguishes them from marks."""
     place = 0
     while place < len(text):
         match = _PART.match(text, place)
@@ -161,4 +161,4 @@ def _group_name(node: _Node, *, unique: bool) -> str:
 def _wrong(text: str, place: int, what: str) -> StructureError:
     line = text.count("\n", 0, place) + 1
     column = place - text.rfind("\n", 0, place)
-    return StructureError(f"a Newick tree goes wrong at line {line}, column {column}: got {what}")
+    return StructureError(f"a Newick tree has an error at line {line}, column {column}: got {what}")

@@ -14,8 +14,8 @@ from structent.structure.random_partition import RandomPartition, with_singleton
 def ordinal(classes: Iterable[Any], singleton_weight: float = 0.5) -> RandomPartition:
     """Return the cuts of an order into a lower and an upper part, equally probable.
 
-    There are ``n_classes - 1`` cuts {<= c}, {> c}. Two classes are the further apart, the more
-    cuts lie between them.
+    There are ``n_classes - 1`` cuts {<= c}, {> c}. The more cuts are between two classes, the
+    further apart they are.
 
     Parameters
     ----------

@@ -77,8 +77,8 @@ class Partition:
     ) -> Self:
         """Return the partition with these blocks.
 
-        The classes are those of the blocks, in the order of ``classes`` if given, else as they
-        come. ``names`` are the blocks' names, in the order of ``blocks``.
+        The classes are in the order of ``classes`` if given, otherwise in the order of the blocks.
+        ``names`` are the names of the blocks, in the order of ``blocks``.
         """
         listed = [_checked_block(block) for block in blocks]
         members = [label for block in listed for label in block]
@@ -157,7 +157,7 @@ class Partition:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The blocks' names: as given, else made of their classes (``jan..mar``, ``oak+trout``)."""
+        """The names of the blocks: given, or made of the classes (``jan..mar``, ``oak+trout``)."""
         if self.given_names is not None:
             return self.given_names
         return _names_from_classes(self.classes, self.block_of)
@@ -231,7 +231,7 @@ class Partition:
     def _renumbered(
         cls, classes: tuple[Label, ...], numbers: NDArray[Any], names: tuple[str, ...] | None
     ) -> Self:
-        """Return the partition of classes whose blocks were numbered otherwise, names kept."""
+        """Return the partition with renumbered blocks, which keep their names."""
         if names is not None:
             names = tuple(names[number] for number in dict.fromkeys(numbers.tolist()))
         return cls._trusted(classes, _numbered_by_first_class(numbers), names)
@@ -302,10 +302,10 @@ def pooled(block_of: IntArray, weights: FloatArray) -> Pooled:
 
 
 def parents_of(block_of: Sequence[IntArray] | IntArray) -> tuple[IntArray, ...] | None:
-    """Return the tree of partitions, from fine to coarse, of which each refines the next.
+    """Return the tree of nested partitions, which are given from fine to coarse.
 
-    The first array maps the classes to the blocks of the finest partition, the second one those to
-    the blocks of the next coarser one, and so on. None where they are not nested.
+    The first array maps the classes to the blocks of the finest partition, the second one maps
+    these to the blocks of the next coarser one, and so on. None if they are not nested.
 
     Examples
     --------
@@ -391,8 +391,8 @@ def _different_classes(expected: tuple[Label, ...], given: tuple[Label, ...]) ->
 def _names_from_classes(classes: Sequence[Any], block_of: IntArray) -> tuple[str, ...]:
     """Return a name for each block: ``oak+trout``, ``jan..mar``, ``(jan..mar, Marin+Napa)``.
 
-    Three or more neighbours are written as a run. Of pairs, a block that is a product of two sets
-    is named by these.
+    Three or more neighbours are written as a range. A block of pairs that is a product of two sets
+    is named by these sets.
 
     Examples
     --------
@@ -437,7 +437,7 @@ def _name(
 
 
 def _parts(classes: Sequence[Any]) -> list[tuple[Label, ...]]:
-    """Return the different labels at each place of classes that are tuples; none for others."""
+    """Return the different labels in each part of classes that are tuples; none for others."""
     lengths = {len(label) if isinstance(label, tuple) else 0 for label in classes}
     if len(lengths) > 1:
         return []
@@ -445,7 +445,7 @@ def _parts(classes: Sequence[Any]) -> list[tuple[Label, ...]]:
 
 
 def _runs(places: list[int], labels: Sequence[Any], text: Callable[[Label], str]) -> str:
-    """Name some of the labels, three or more neighbours as a run."""
+    """Name some of the labels, three or more neighbours as a range."""
     ends = np.flatnonzero(np.diff(places) > 1) + 1
     runs = [[text(labels[place]) for place in run] for run in np.split(places, ends)]
     return "+".join(f"{run[0]}..{run[-1]}" if len(run) > 2 else "+".join(run) for run in runs)

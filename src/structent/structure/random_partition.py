@@ -39,13 +39,13 @@ class RandomPartition:
     Parameters
     ----------
     partitions
-        Partitions of the same classes. Their order of the classes may differ; that of the first
-        one is kept.
+        Partitions of the same classes. The order of the classes may differ; the order of the first
+        partition is kept.
     weights
         The probability of each partition, with sum 1; equal if None.
     levels
-        The name of the level that each partition belongs to: partitions of one level are
-        different views of the same coarseness, scored together. If None, each partition is a level
+        The name of the level that each partition belongs to. Partitions of one level are different
+        views of the same coarseness, and are scored together. If None, each partition is a level
         of its own, and the singletons are the level ``"class"``.
 
     Examples
@@ -136,11 +136,11 @@ class RandomPartition:
         return {name: tuple(partitions) for name, partitions in by_coarseness}
 
     def level(self, name: str) -> RandomPartition:
-        """Return one level by itself: its partitions, in proportion to their weights."""
+        """Return a structure of one level: its partitions, in proportion to their weights."""
         if name not in self.levels:
             raise unknown_label(name, self.levels, kind="level")
         kept = np.flatnonzero([level == name for level in self.level_of])
-        # A level without weight counts its partitions alike: one can still be scored on it.
+        # The partitions of a level without weight get equal weights, so that it can be scored.
         weights = _in_proportion(self.weights[kept], 1.0)
         return RandomPartition(
             [self.partitions[t] for t in kept], weights, levels=[name] * len(kept)
@@ -148,15 +148,15 @@ class RandomPartition:
 
     @cached_property
     def is_nested(self) -> bool:
-        """Whether of any two partitions one refines the other, as in a hierarchy."""
+        """Whether the partitions are nested: of any two, one refines the other."""
         ordered = sorted(self.partitions, key=len)
         return all(ordered[t + 1].refines(ordered[t]) for t in range(len(ordered) - 1))
 
     @cached_property
     def is_strictly_proper(self) -> bool:
-        """Whether the structured cross-entropy has only the true distribution as its minimiser.
+        """Whether only the true distribution minimises the structured cross-entropy.
 
-        That is so exactly when the indicators of the blocks with positive weight have rank
+        This holds exactly if the indicators of the blocks with positive weight have rank
         ``n_classes``.
 
         Examples
@@ -176,9 +176,9 @@ class RandomPartition:
     def distance(self, a: Any, b: Any) -> float:
         """Return how far apart two classes are.
 
-        In a hierarchy, and wherever the partitions are nested: the height of the lowest common
-        ancestor, which is the number of levels that separate the two. Elsewhere: the total weight
-        of the partitions that separate them.
+        If the partitions are nested, as in a hierarchy: the height of the lowest common ancestor,
+        which is the number of levels that separate the two. Otherwise: the total weight of the
+        partitions that separate them.
 
         Examples
         --------
@@ -240,7 +240,7 @@ class RandomPartition:
             if singleton_weight == 1.0:
                 return self
             raise StructureError(
-                "singleton_weight must be 1 where there is no partition but the singletons, "
+                "singleton_weight must be 1 if the singletons are the only partition, "
                 f"got {singleton_weight:g}"
             )
         weights = np.array(self.weights)
@@ -287,8 +287,8 @@ class RandomPartition:
     def scramble(self, rng: np.random.Generator) -> RandomPartition:
         """Return the structure with its classes shuffled over the blocks (Experiment 1B).
 
-        Sizes, weights and names of the blocks stay; which class is in which block becomes
-        meaningless. The control for any claim that a structure helps.
+        Sizes, weights and names of the blocks stay, but which class is in which block becomes
+        meaningless. This is the control for any claim that a structure helps.
         """
         return self._shuffled(rng.permutation(self.n_classes))
 
@@ -321,7 +321,7 @@ class RandomPartition:
     def encode_with_blocks(self, labels: ArrayLike | Sequence[Any]) -> LabelSets:
         """Return the code of each label, and the classes that each code stands for.
 
-        A label is a class, the name of a block (``"tree"``, or ``"superclass:trees"`` where levels
+        A label is a class, the name of a block (``"tree"``, or ``"superclass:trees"`` if levels
         share names) or a set of classes.
 
         Examples
@@ -370,8 +370,8 @@ class RandomPartition:
     def to_newick(self) -> str:
         """Return a hierarchy as text in the Newick format, which programs for trees read.
 
-        It holds classes and the names of their groups; :meth:`save` keeps levels and weights, too.
-        A group is left out where it is one class of the same name. The inverse is
+        It has the classes and the names of their groups; :meth:`save` also keeps levels and
+        weights. A group that is a single class of the same name is left out. The inverse is
         :func:`~structent.structure.hierarchy_from_newick`.
 
         Examples
@@ -386,8 +386,8 @@ class RandomPartition:
     def to_networkx(self) -> Any:
         """Return a hierarchy as a directed networkx tree, with edges from parent to child.
 
-        The root is the node ``"root"``, the leaves are the classes, and the nodes between are the
-        names of the groups, with the attribute ``level``. A name that another node has as well is
+        The root is the node ``"root"``, the leaves are the classes, and the nodes between them are
+        the names of the groups, with the attribute ``level``. A name that another node also has is
         written with its level, ``"kind:tree"``. ``hierarchy(tree)`` is the inverse.
 
         Examples
@@ -407,7 +407,7 @@ class RandomPartition:
         """Return the structure of a JSON file."""
         return cls.from_json(files.load(path))
 
-    # A value: compared, hashed, pickled and printed by what it holds
+    # A value: compared, hashed, pickled and printed by its content
 
     @cached_property
     def _is_singletons(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -463,7 +463,7 @@ def trivial(classes: Iterable[Any]) -> RandomPartition:
 def with_singletons(
     partitions: Sequence[Partition], singleton_weight: float, *, level: str
 ) -> RandomPartition:
-    """Return equally probable partitions, one level together, and the singletons after them."""
+    """Return equally probable partitions as one level, followed by the singletons."""
     singleton_weight = checked_fraction(singleton_weight, "singleton_weight")
     share = (1.0 - singleton_weight) / len(partitions)
     return RandomPartition(
@@ -474,9 +474,9 @@ def with_singletons(
 
 
 def class_level(taken: Collection[str]) -> str:
-    """Return what to call the level of the singletons where other levels have these names.
+    """Return the name of the level of the singletons, given the names of the other levels.
 
-    "class" is a rank of biology, too.
+    "class" is also a rank of biology.
 
     >>> class_level(["genus", "family"]), class_level(["family", "order", "class"])
     ('class', 'label')
@@ -485,7 +485,7 @@ def class_level(taken: Collection[str]) -> str:
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
-    """Return the name, with a number behind it where it is taken.
+    """Return the name, followed by a number if it is taken.
 
     >>> free_name("cut", []), free_name("cut", ["cut", "cut (2)"])
     ('cut', 'cut (3)')
@@ -527,7 +527,7 @@ def _checked_levels(levels: Sequence[str], partitions: tuple[Partition, ...]) ->
 
 
 def _check_names_within_level(level: str, partitions: list[Partition]) -> None:
-    """Within a level a name means one set of classes, else a label "tree" could mean two."""
+    """Check that a name means one set of classes in a level, or "tree" could mean two."""
     if len(partitions) == 1 or all(partition.given_names is None for partition in partitions):
         return
     meaning: dict[str, tuple[Label, ...]] = {}

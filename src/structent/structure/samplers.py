@@ -29,10 +29,10 @@ _MOST = 2**63 - 1  # what a signed 64-bit counter holds, in every framework
 
 @runtime_checkable
 class PartitionSampler(Protocol):
-    """Whatever gives a random partition for each iteration.
+    """An object that gives a random partition for each iteration.
 
     ``sample`` must be a pure function of the iteration, so that workers, ranks and restarts agree
-    without talking.
+    without communication.
     """
 
     @property
@@ -57,12 +57,13 @@ def checked_structure(structure: Any, name: str = "structure") -> Structure:
 
 
 def checked_fixed(structure: Any, name: str = "structure") -> RandomPartition:
-    """Return a random partition, or say how to make one of a partition or a sampler."""
+    """Return a random partition, or say how to make one from a partition or a sampler."""
     if isinstance(structure, RandomPartition):
         return structure
     raise StructureError(
         f"{name} must be a RandomPartition, got {type(structure).__name__}; "
-        "RandomPartition([partition]) makes one of a partition, .sample(0) draws one of a sampler"
+        "RandomPartition([partition]) makes one from a partition, .sample(0) draws one from a "
+        "sampler"
     )
 
 
@@ -73,7 +74,7 @@ def drawn(structure: Structure, iteration: int, singleton_weight: float | None) 
 
 
 def seeds_of(structure: Structure) -> frozenset[int]:
-    """Return the seeds that the draws of a structure come from; none where nothing is drawn."""
+    """Return the seeds of the draws of a structure; none if nothing is drawn."""
     seeds: frozenset[int] = getattr(structure, "seeds", frozenset())
     return seeds
 
@@ -254,8 +255,8 @@ class SpanningTreePartitions:
     def similarity(self, *, n_draws: int = N_DRAWS) -> FloatArray:
         """Return the probability that a draw puts two classes into one block, (classes, classes).
 
-        It is exact where the graph is a tree or a ring; elsewhere it is the mean over the draws of
-        the first ``n_draws`` iterations, with a standard error of at most ``0.5 / sqrt(n_draws)``.
+        It is exact if the graph is a tree or a ring. Otherwise it is the mean over the first
+        ``n_draws`` iterations, with a standard error of at most ``0.5 / sqrt(n_draws)``.
 
         Examples
         --------
@@ -313,15 +314,15 @@ class SpanningTreePartitions:
 
     @property
     def _exactly_together(self) -> FloatArray | None:
-        """The probability that two nodes share a block of the drawn partition, where it is known.
+        """The probability that two nodes share a block of the drawn partition, if it is known.
 
-        In a tree the way between two nodes has a fixed length; a ring is a tree when one of its
-        edges, any with the same probability, is taken away.
+        In a tree the path between two nodes has a fixed length. A ring becomes a tree when one of
+        its edges is removed, all with the same probability.
         """
         n_nodes, n_edges = self.graph.n_classes, len(self.graph.edges)
         if n_edges > n_nodes or (n_edges == n_nodes and self.graph.degrees.max() > 2):
             return None
-        # That none of L edges is among those cut: prod_{i < L} (kept - i) / (edges - i), at L.
+        # The chance that none of L edges is cut: prod_{i < L} (kept - i) / (edges - i), at L.
         edge = np.arange(n_nodes - 1)
         none_cut = np.cumprod([1.0, *((n_nodes - self.n_blocks - edge) / (n_nodes - 1 - edge))])
         length = shortest_path(adjacency(self.graph), unweighted=True).astype(np.int64)

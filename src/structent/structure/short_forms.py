@@ -1,4 +1,4 @@
-"""Structures as users write them in short, ``circular:width=3``, for the labels at hand."""
+"""Short forms of structures, such as ``circular:width=3``, for given labels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Notes: TypeAlias = tuple[str, ...]  # sentences for the user, such as which mont
 
 
 def structure_of_labels(spec: str, labels: ArrayLike | Sequence[Any]) -> Structure:
-    """Return the structure that a short form names, for the classes that these labels are.
+    """Return the structure that a short form describes, for the classes of these labels.
 
     ================================ ==========================================================
     ``trivial``                      no structure: plain cross-entropy
@@ -44,9 +44,9 @@ def structure_of_labels(spec: str, labels: ArrayLike | Sequence[Any]) -> Structu
                                      ``california-counties``
     ================================ ==========================================================
 
-    ``weight`` is the weight of the singletons. Numbers, months and weekdays have an order; for
+    ``weight`` is the weight of the singletons. Numbers, months and weekdays have a known order; for
     other labels it must be given: ``ordinal:order=S|M|L|XL``. A given order may name classes that
-    no label is, so that a month without rows keeps its place, as it does under ``months``.
+    no row has, so that a month without rows keeps its place, as it does with ``months``.
 
     Parameters
     ----------
@@ -66,15 +66,15 @@ def structure_of_labels(spec: str, labels: ArrayLike | Sequence[Any]) -> Structu
     if options.kind not in (*SHORT_FORMS, *CATALOG):
         raise _no_short_form_of_labels(spec, options.kind)
     values = dict.fromkeys(plain_values(labels))
-    # Without labels, what the catalog names is built as it is there.
+    # Structures of the catalog can be built without labels.
     classes = sorted_classes(as_classes(values)) if values or options.kind in SHORT_FORMS else ()
     return structure_from_options(options, classes)[0]
 
 
 def structure_from_options(options: Options, classes: tuple[Label, ...]) -> tuple[Structure, Notes]:
-    """Return the structure of these classes that a short form names, and what to know of it.
+    """Return the structure that a short form describes for these classes, with notes for the user.
 
-    The catalog needs no classes; it takes the spelling of the months from them.
+    Structures of the catalog need no classes; months take their spelling from them.
     """
     if options.kind in CATALOG:
         return CATALOG[options.kind](options, classes), ()
@@ -96,9 +96,9 @@ _USAGE = {
 
 
 class Options:
-    """Options by name; what stands before the first one has the empty name.
+    """Options by name; text before the first option has the empty name.
 
-    A piece without ``=`` belongs to the option before it, so values may hold commas.
+    A piece without ``=`` belongs to the option before it, so values may contain commas.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class Options:
 
     @classmethod
     def of(cls, spec: str) -> Options:
-        """Return the options of a short form, whose kind stands before the colon.
+        """Return the options of a short form; its kind is before the colon.
 
         Examples
         --------
@@ -194,7 +194,7 @@ class Options:
 
 
 def natural_order(labels: Sequence[Label], *, kind: str) -> tuple[tuple[Label, ...], Notes]:
-    """Return labels in the order of numbers or of the calendar, and a note where some are missing.
+    """Return labels in the order of numbers or of the calendar, and a note if some are missing.
 
     Months and weekdays are known by their English names and by the usual short ones.
 
@@ -289,7 +289,7 @@ CATALOG: dict[str, Callable[[Options, tuple[Label, ...]], Structure]] = {
 
 
 def regions(graph: LabelGraph, options: Options) -> SpanningTreePartitions:
-    """Return random connected blocks of a graph, as many as the options say: ten if they do not."""
+    """Return random connected blocks of a graph: as many as the options say, or ten."""
     options.check_names("", "blocks", "weight")
     n_blocks, weight = options.integer("blocks", 10), options.weight()
     checked_integer(
@@ -328,8 +328,8 @@ def _no_short_form_of_labels(spec: str, kind: str) -> StructureError:
     else:
         advice = "pass a structure, such as hierarchy(paths)"
     return StructureError(
-        f"a structure that is text must be one of {', '.join(known)}, which need "
-        f"nothing but labels, got {spec!r}; {advice}"
+        f"a structure given as text must be one of {', '.join(known)}, which need only labels, "
+        f"got {spec!r}; {advice}"
     )
 
 
@@ -343,7 +343,7 @@ _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday",
 
 
 def _place(label: Label, names: tuple[str, ...]) -> int | None:
-    """Return which of the names a label is, written out or cut after three letters or more."""
+    """Return which of the names a label is, in full or abbreviated to three letters or more."""
     if not isinstance(label, str):
         return None
     text = label.strip().lower().removesuffix(".")
@@ -372,14 +372,14 @@ def _incomplete(
         return ()
     spec = _with_order(kind, _in_spelling(names, labels) or names)
     note = (
-        f"the data has {len(labels)} of the {len(names)} {what}, and those next to a gap are "
-        f"neighbours; {spec} keeps all places"
+        f"the data has {len(labels)} of the {len(names)} {what}, and those on both sides of a gap "
+        f"are neighbours; {spec} keeps all places"
     )
     return (note,)
 
 
 def _in_spelling(names: tuple[str, ...], labels: Sequence[Label]) -> tuple[str, ...] | None:
-    """Return names as labels spell them, None if the labels are no such names.
+    """Return names in the spelling of the labels, None if the labels are not such names.
 
     Examples
     --------
@@ -400,7 +400,7 @@ def _in_spelling(names: tuple[str, ...], labels: Sequence[Label]) -> tuple[str, 
 
 
 def _with_order(kind: str, labels: Sequence[Label]) -> str:
-    """Return a short form with an order, to be pasted into a shell; of many labels the first."""
+    """Return a short form with an order that can be pasted into a shell; long orders are cut."""
     some = map(str, labels[:_MOST_IN_ORDER])
     names = [name if name.isprintable() and len(name) <= _LONGEST_NAME else "..." for name in some]
     names += ["..."] if len(labels) > _MOST_IN_ORDER else []

@@ -1,8 +1,8 @@
 """How similar the classes of a structure are, and each class as the weighted sum of its blocks.
 
-K[i, j] is the probability that Z puts classes i and j into one block. With one column for each
-block of each partition t, and sqrt(w_t) where a class is in the block, K = F F^T. Whoever has many
-classes uses F, which has as many entries as there are partitions times classes, and never K.
+K[i, j] is the probability that Z puts classes i and j into one block. Let F have one column for
+each block of each partition t, with sqrt(w_t) where a class is in the block. Then K = F F^T. If
+there are many classes, F is used and never K: F has one entry for each partition and class.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # Draws of a sampler: the standard error of a similarity is at most 0.5 / sqrt(1000) = 0.016.
 N_DRAWS = 1000
-# The similarity of a sampler has no blocks of its own, so that its factor is a table.
+# The similarity of a sampler does not come from a fixed set of blocks, so its factor is a table.
 _MOST_CLASSES_OF_A_SAMPLER = 2000
 
 
@@ -35,7 +35,7 @@ def similarity_of(
 ) -> FloatArray:
     """Return the similarity of the classes, (classes, classes), of a structure or of any sampler.
 
-    A sampler of your own needs no method ``similarity``: the mean over its draws is taken.
+    Your own sampler needs no method ``similarity``: the mean over its draws is taken.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def mean_similarity(sampler: PartitionSampler, n_draws: int) -> FloatArray:
 
 
 def with_singletons_at(similarity: FloatArray, own: float, given: float | None) -> FloatArray:
-    """Return the similarity of a structure whose singletons have the given weight, not their own.
+    """Return the similarity of a structure after its singletons get another weight.
 
     The other partitions stay in proportion. None leaves the similarity as it is.
 
@@ -106,9 +106,9 @@ def with_singletons_at(similarity: FloatArray, own: float, given: float | None) 
 class SimilarityFactor:
     r"""A class as the weighted sum of its blocks: :math:`K = s I + B B^T`, without the table K.
 
-    The vector of a class is :math:`\sqrt s` times a vector of its own, plus the sum of the vectors
-    of its blocks, each times the root of the weight of its partition. Where the parts have
-    independent entries of variance 1, those of two classes have the covariance K.
+    The vector of a class is :math:`\sqrt s` times its own vector, plus the sum of the vectors of
+    its blocks, each times the root of the weight of its partition. If all these vectors have
+    independent entries of variance 1, the vectors of the classes have the covariance K.
 
     Attributes
     ----------
@@ -116,8 +116,8 @@ class SimilarityFactor:
         The weight s of the singletons.
     matrix
         The matrix B, (classes, blocks): sparse, with :math:`\sqrt{w_t}` where a class is in a block
-        of partition t. For a sampler, whose expectation has no blocks, the symmetric root of
-        K - s I, s being its least eigenvalue: (classes, classes).
+        of partition t. For a sampler, the symmetric root of K - s I, (classes, classes), where s is
+        the least eigenvalue of K.
     block_of
         The partitions without the singletons, from coarse to fine, blocks numbered within each,
         (partitions, classes); none for a sampler.
@@ -159,7 +159,7 @@ class SimilarityFactor:
 
     @property
     def n_blocks(self) -> int:
-        """How many vectors of blocks there are, those of the classes themselves not counted."""
+        """How many vectors of blocks there are, without the vectors of the classes themselves."""
         return int(self.matrix.shape[1])
 
     def class_vectors(self, own: NDArray[Any], of_blocks: NDArray[Any]) -> NDArray[Any]:
@@ -176,11 +176,11 @@ class SimilarityFactor:
         return vectors
 
     def block_vectors(self, of_classes: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
-        r"""Return the parts of least squared norm that give these vectors of the classes.
+        r"""Return the parts with the smallest squared norm that give these vectors of the classes.
 
         They are :math:`\sqrt s K^{-1} W` and :math:`B^T K^{-1} W`, and the sum of their squares is
-        :math:`tr(W^T K^{-1} W)`. The inverse is applied by blocks: by the identity of Woodbury it
-        takes a sparse system with one equation for each block.
+        :math:`tr(W^T K^{-1} W)`. By the Woodbury identity, applying the inverse takes a sparse
+        system with one equation for each block.
         """
         if self.singleton_weight == 0.0:
             raise StructureError(
@@ -206,7 +206,7 @@ def _factor_of_draws(sampler: Any) -> SimilarityFactor:
         )
     similarity = similarity_of(sampler)
     eigenvalues, vectors = np.linalg.eigh(similarity)
-    # A mean of positive semi-definite matrices: what is below 0 is rounding.
+    # A mean of positive semi-definite matrices: negative eigenvalues are rounding errors.
     least = max(float(eigenvalues[0]), 0.0)
     root = np.sqrt(np.maximum(eigenvalues - least, 0.0))
     none = np.empty((0, n_classes), dtype=np.int32)
@@ -214,7 +214,7 @@ def _factor_of_draws(sampler: Any) -> SimilarityFactor:
 
 
 def _coarse(block_of: IntArray, weights: FloatArray) -> tuple[IntArray, FloatArray, float]:
-    """Return the partitions but for the singletons, their weights, and that of the singletons."""
+    """Return the partitions without the singletons, their weights, and the singletons' weight."""
     found = pooled(block_of, weights)
     rows: IntArray = block_of[np.array(found.rows, dtype=np.intp)]
     return rows, np.array(found.weights, dtype=np.float64), found.singleton_weight

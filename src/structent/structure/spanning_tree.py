@@ -1,7 +1,7 @@
 """Uniform random spanning trees (Wilson 1996), and the partitions that cutting them gives.
 
-Compiled by Numba. Every draw is a pure function of (seed, iteration): the random numbers are
-those of SplitMix64, started from the two, so no state is kept and nothing global is touched.
+Compiled by Numba. Every draw is a pure function of (seed, iteration), which start the random
+numbers of SplitMix64. So no state is kept, and nothing global is changed.
 """
 
 from typing import TypeAlias
@@ -33,7 +33,7 @@ def _mixed(x: np.uint64) -> np.uint64:
 def _below(bound: int, state: State) -> int:
     """Return a random integer from 0 to bound - 1, and advance the state."""
     state[0] += _GOLDEN
-    # The product's upper half; its bias, bound / 2^32, is below what any test could see.
+    # The product's upper half; its bias, bound / 2^32, is too small for any test to see.
     return int(((_mixed(state[0]) >> _HALF) * np.uint64(bound)) >> _HALF)
 
 
@@ -46,8 +46,8 @@ def _wilson(start: IntArray, neighbours: IntArray, root: int, state: State) -> I
     parent[root] = root
     in_tree[root] = True
     for first in range(n_nodes):
-        # Walk at random until the tree is met; leaving a node again overwrites its way out, which
-        # erases the loops of the walk.
+        # Walk at random until the walk meets the tree; leaving a node again overwrites its exit,
+        # which erases the loops of the walk.
         node = first
         while not in_tree[node]:
             degree = start[node + 1] - start[node]
@@ -62,7 +62,7 @@ def _wilson(start: IntArray, neighbours: IntArray, root: int, state: State) -> I
 
 @inlined
 def _cut_edges(parent: IntArray, root: int, n_cuts: int, state: State) -> None:
-    """Remove random edges of the tree, each the way from a node to its parent."""
+    """Remove random edges of the tree, each from a node to its parent."""
     n_edges = len(parent) - 1
     below = np.empty(n_edges, dtype=np.int32)
     for edge in range(n_edges):
@@ -106,7 +106,7 @@ def sample_spanning_tree(
     """Return the parent of each node in a uniformly drawn spanning tree.
 
     The neighbours of node v are ``neighbours[start[v]:start[v + 1]]``. The choice of the root does
-    not change the distribution, only the time; a node of high degree is met soon.
+    not change the distribution, only the time; random walks meet a node of high degree soon.
     """
     return _wilson(start, neighbours, root, _initial_state(seed, iteration))
 

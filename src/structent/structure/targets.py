@@ -22,7 +22,7 @@ from structent.structure.partition import Partition
 
 @dataclass(frozen=True)
 class LabelSets:
-    """The code of each row, and the classes that each code stands for.
+    """The code of each row, and the classes that each code means.
 
     Attributes
     ----------

@@ -88,7 +88,7 @@ def _tree(structure: RandomPartition, what: str) -> _Tree:
     one_each = all(len(partitions) == 1 for partitions in structure.levels.values())
     if not one_each or not structure.is_nested:
         raise StructureError(
-            f"{what} holds a hierarchy, whose partitions are nested, got another structure; "
+            f"{what} needs a hierarchy with nested partitions, got another structure; "
             "save() keeps it as JSON"
         )
     levels = {name: partitions[0] for name, partitions in structure.levels.items()}
@@ -100,9 +100,9 @@ def _tree(structure: RandomPartition, what: str) -> _Tree:
 
 
 def _depths(classes: tuple[Label, ...], cuts: tuple[Partition, ...]) -> IndexArray:
-    """Return how many groups each class is in before it is a block by itself, called by its name.
+    """Return how many groups each class is in before it is a block of its own with its own name.
 
-    Such a block tells nothing, but one of them keeps a cut that has no other blocks.
+    Such a block has no information, but one of them is kept if a cut has no other blocks.
     """
     depth = np.zeros(len(classes), dtype=np.int64)
     for d, cut in enumerate(cuts):
@@ -116,9 +116,9 @@ def _depths(classes: tuple[Label, ...], cuts: tuple[Partition, ...]) -> IndexArr
 
 
 def _keys(tree: _Tree) -> dict[tuple[int, int], Label]:
-    """Return the node of each group by the number of its cut, from 1, and of its block.
+    """Return the node of each group, by the number of its cut, from 1, and of its block.
 
-    It is the group's name, or with its level before it where another group or a class has that
+    A node is the group's name, with its level before it if another group or a class has the same
     name. The root is (0, -1).
     """
     groups = {

@@ -23,7 +23,7 @@ Asked: TypeAlias = Structure | LearnedStructure
 
 
 class TimeIsUpError(Exception):
-    """A split is given up, because the time is up."""
+    """A split is stopped, because the time is up."""
 
 
 class Split(NamedTuple):
@@ -47,13 +47,13 @@ class Split(NamedTuple):
     number: int
 
     def rng(self, seed: int) -> np.random.RandomState:
-        """Return what draws in this split: differently for every seed, repeat and fold."""
+        """Return the random generator of a split, another one for every seed, repeat and fold."""
         return np.random.RandomState((seed, self.repeat, self.fold))
 
 
 @dataclass(frozen=True, eq=False)
 class SplitScores:
-    """What the models of one split are worth.
+    """The scores of the models of one split.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class SplitScores:
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """What a model is worth on the test rows.
+    """The scores of a model on the test rows.
 
     Attributes
     ----------
@@ -173,7 +173,7 @@ class Contest:
         return self.model.tried(self.parts, self.structure, NONE, None)
 
     def best(self, plain: Tried, structure: Structure, candidates: Sequence[Candidate]) -> Tried:
-        """Return what has the lowest validation log loss; of equal ones, that with no structure."""
+        """Return the candidate with the lowest validation log loss; no structure wins ties."""
         found = [plain]
         for candidate in candidates:
             self.check_time()
@@ -191,7 +191,7 @@ class Contest:
 def structure_of(
     asked: Asked, estimator: Any, train: Rows, classes: tuple[Any, ...], rng: np.random.RandomState
 ) -> Structure:
-    """Return the structure asked about; if it is to be learned, from ``train``, for all classes."""
+    """Return the structure asked about, or one for all classes that is learned from ``train``."""
     if not isinstance(asked, LearnedStructure):
         return asked
     return asked.learned_from(train, estimator, classes, rng)
@@ -208,11 +208,16 @@ def _scored(model: Any, tried: Tried, test: Rows, structure: Structure) -> Score
         "accuracy": [row.accuracy for row in report.rows],
         "calibration error": [row.calibration_error for row in report.rows],
     }
-    place = {label: column for column, label in enumerate(model.classes_.tolist())}
     return Scored(
         np.array([values[metric] for metric in METRICS]).T,
         report.mistake_severity,
-        proba[:, [place[label] for label in structure.classes]],
+        in_order_of(structure, proba, model.classes_),
         tried,
         tuple(row.level for row in report.rows),
     )
+
+
+def in_order_of(structure: Structure, proba: FloatArray, classes: Any) -> FloatArray:
+    """Return probabilities whose columns are ``classes`` in the order of the structure's."""
+    place = {label: column for column, label in enumerate(classes.tolist())}
+    return proba[:, [place[label] for label in structure.classes]]

@@ -1,8 +1,8 @@
-"""The comparison itself: random splits of three arms, as many as the size of the task allows.
+"""The comparison itself: three arms on random splits; the size of the task says how many.
 
-:func:`compare` plans by the size of the task (:mod:`structent.studies.plan`), deals the rows out to
-splits, scores the arms of every split (:mod:`structent.studies.arms`), and draws the conclusion
-(:mod:`structent.studies.verdict`).
+:func:`compare` makes a plan for the size of the task (:mod:`structent.studies.plan`), divides the
+rows into splits, scores the arms of every split (:mod:`structent.studies.arms`), and draws the
+conclusion (:mod:`structent.studies.verdict`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from structent.studies.arms import (
     Split,
     SplitScores,
     TimeIsUpError,
+    in_order_of,
     run_split,
     structure_of,
 )
@@ -47,7 +48,7 @@ from structent.studies.fitting import (
     in_parallel,
 )
 from structent.studies.learn import LearnedStructure
-from structent.studies.models import StudyModel
+from structent.studies.models import StudyModel, Tried
 from structent.studies.plan import NONE, Plan
 from structent.studies.progress import OnProgress, telling
 from structent.studies.setup import (
@@ -95,12 +96,12 @@ def compare(  # noqa: PLR0913  a question has many sides
     Models without structure, with it, and with scrambled copies of it are trained on the same
     splits of repeated cross-validation. In every split validation rows choose where the structure
     acts and how much: in the loss, in the parameters (a prior, or leaves that borrow from related
-    classes), in both, or nowhere; for the structure and for its copies alike. The structure is
-    recommended only if it beats both: where a copy helps as much, the gain is just regularisation.
+    classes), in both, or nowhere. The copies have the same choice. The structure is recommended
+    only if it beats both: if a copy helps as much, the gain is just regularisation.
 
-    How many splits there are and what is tried follows from the size of the task. All rows are
-    used. The same call with the same ``random_state`` gives the same figures, whatever the machine
-    and ``n_jobs``, unless ``budget`` ends it early.
+    The size of the task decides how many splits there are and what is tried. All rows are used.
+    The same call with the same ``random_state`` gives the same figures on every machine and with
+    every ``n_jobs``, unless ``budget`` ends it early.
 
     Parameters
     ----------
@@ -119,33 +120,33 @@ def compare(  # noqa: PLR0913  a question has many sides
         like it, whose ``fit`` takes an ``eval_set`` and keeps ``validation_log_loss_``, or a
         :class:`StructuredLogisticRegression`.
     groups
-        Rows of one group share a fold, (n,), where rows belong together.
+        The group of each row, (n,), if rows belong together: rows of one group share a fold.
     random_state
-        Seeds all that is drawn, and the estimator where its own ``random_state`` is None. If None,
-        a seed is drawn; the comparison has it as ``seed``.
+        The seed of all random choices, also of the estimator if its own ``random_state`` is None.
+        If None, a seed is drawn; it is the comparison's ``seed``.
     n_jobs
         How many splits to run at a time, in threads; all processors if None or -1.
     progress
-        Whether to show a progress bar, or a function that is called with what is being done, how
-        much is done, and how much there is.
+        Whether to show a progress bar, or a function that is called with the name of the step, how
+        much of it is done, and how much there is.
     metric
-        What decides: "log loss" or "accuracy".
+        The metric that decides: "log loss" or "accuracy".
     n_folds, n_repeats
-        Folds of the cross-validation, and its repeats with other folds; by the size of the task if
-        None.
+        Folds of the cross-validation, and its repeats with other folds; if None, the size of the
+        task decides.
     n_copies
         Scrambled copies in each split.
     budget
-        The seconds after which it ends with the splits that are done. None is no end for all tasks
-        but those that take more than ten minutes, which end after twice the time that they are
-        expected to take (``plan.cap``); ``float("inf")`` is no end in any case.
+        The seconds after which it stops with the splits that are done. If None, there is no limit,
+        except for tasks that take more than ten minutes: these stop after twice their expected time
+        (``plan.cap``). ``float("inf")`` is never a limit.
     learning_curve
         Whether to train on smaller parts of the rows, too.
     allow_blocks
-        Whether labels may also be names of blocks, or sets of classes. Rows of such labels are
-        trained on in every arm, without structure by the probability of their set, and judged at
-        the levels of which one block holds the set. A name means its block of the structure given,
-        in scrambled copies, too.
+        Whether labels may also be names of blocks, or sets of classes. All arms train on such rows;
+        the one without structure uses the probability of the set. They are scored at the levels
+        where one block contains the set. A name means its block of the structure given, also in
+        scrambled copies.
     on_plan
         Called with the plan before the first split.
 
@@ -200,14 +201,13 @@ def _check_budget(budget: float | None) -> None:
 def _checked_question(
     structure: Any, y: Any, *, allow_blocks: bool
 ) -> tuple[Asked, Structure | None]:
-    """Return what is asked about, and the structure that is given: None if it is to be learned."""
+    """Return what is asked about, and the given structure, which is None if one is learned."""
     if not isinstance(structure, LearnedStructure):
         asked = asked_structure(structure, y, allow_blocks=allow_blocks)
         return asked, asked
     if allow_blocks:
         raise StructentError(
-            "allow_blocks=True needs a structure that says what a block is, got one that is to be "
-            "learned"
+            "allow_blocks=True needs a structure with named blocks, got one that is to be learned"
         )
     return structure, None
 
@@ -216,7 +216,7 @@ def _scored_splits(
     model: StudyModel, asked: Asked, rows: Rows, plan: Plan, seed: int, workers: int,
     clock: Clock, tell: OnProgress,
 ) -> list[SplitScores]:  # fmt: skip
-    """Return the scores of all splits that were done before the end of the time, in their order."""
+    """Return the scores of all splits that were done before the time was up, in order."""
 
     def scored(split: Split) -> SplitScores | None:
         try:
@@ -280,21 +280,21 @@ def _coarse_rows(rows: Rows) -> tuple[str, ...]:
     n_coarse = int((~rows.has_class).sum())
     count = "1 row is" if n_coarse == 1 else f"{n_coarse:,} rows are"
     note = (
-        f"{count} known by a block or a set of classes alone: trained on by all models, and judged "
-        "only at the levels where a block holds all that they may be"
+        f"{count} known only by a block or a set of classes: all models train on them, and they "
+        "are scored only at the levels where one block contains the set"
     )
     return (note,) if n_coarse else ()
 
 
 def _known_classes(rows: Rows, structure: Structure) -> IndexArray:
-    """Return the class of each row that is known by its class, as a place in the structure."""
+    """Return the class of each row whose class is known, as an index into the structure."""
     known = rows.coded[rows.has_class]
     return Classes.of_structure(structure).encode(replace(known, sets=()))
 
 
 @dataclass(frozen=True, eq=False)
 class _Study:
-    """What was done: it draws the conclusion, and trains the model to keep.
+    """The splits that were done: draws the conclusion, and trains the model to keep.
 
     Attributes
     ----------
@@ -326,7 +326,7 @@ class _Study:
     def concluded(
         self, task: Task, structure: Structure, curve: LearningCurve | None, seconds: float
     ) -> Comparison:
-        """Return all that was found in the splits that were done."""
+        """Return what the splits found."""
         done = self.done
         scores: dict[ArmName, ArmScores] = {
             "none": _arm([[split.none] for split in done]),
@@ -346,7 +346,7 @@ class _Study:
             none, scrambled, copies, metric=self.metric,
             without=float(abs(losses["none"].mean())), n_plain=chosen.count(NONE),
         )  # fmt: skip
-        split_of, proba = self._tested(len(structure.classes))
+        split_of, proba = self._split_of(), self._tested(len(structure.classes))
         tested = split_of >= 0
         known = tested & self.rows.has_class
         return Comparison(
@@ -376,18 +376,44 @@ class _Study:
         if isinstance(structure, RandomPartition) and not self.rows.allow_blocks:
             order = np.argsort(Classes.of_structure(structure).columns)
             labels = np.array(structure.classes, dtype=object)[comparison.labels]
-            proba = comparison.proba[arm][:, order]
-            model.calibrate_blocks(None, labels, proba=proba)
+            proba = self._out_of_fold(comparison, arm, same[0])
+            model.calibrate_blocks(None, labels, proba=proba[:, order])
         return model
 
-    def _tested(self, n_classes: int) -> tuple[IndexArray, dict[ArmName, FloatArray]]:
-        """Return the first split that tested each row, -1 if none, and its probabilities."""
+    def _out_of_fold(self, comparison: Comparison, arm: ArmName, like: Tried) -> FloatArray:
+        """Return the probabilities of the test rows, all by models like the one that is kept.
+
+        Where the validation rows of a split chose another candidate, a model is fitted again: how
+        sure the other one was says little about this one.
+        """
+        proba, split_of = comparison.proba[arm].copy(), np.asarray(comparison.split_of)
+        known = np.flatnonzero(self.rows.has_class & (self._split_of() >= 0))
+        for number in np.unique(split_of):
+            split = self.done[number]
+            tried = getattr(split, arm).tried
+            if tried.candidate == like.candidate:
+                continue
+            rest = self.rows.take(np.delete(np.arange(len(self.rows)), split.test))
+            fitted = self.model.fitted(rest, like._replace(structure=tried.structure))
+            tested = self.rows.take(known[split_of == number])
+            proba[split_of == number] = in_order_of(
+                comparison.structure, fitted.predict_proba(tested.features), fitted.classes_
+            )
+        return proba
+
+    def _split_of(self) -> IndexArray:
+        """Return the first split that tested each row, -1 if none did."""
         split_of = np.full(len(self.rows), -1)
-        none, structure = np.zeros((2, len(self.rows), n_classes))
         for number, split in reversed(list(enumerate(self.done))):
             split_of[split.test] = number
+        return split_of
+
+    def _tested(self, n_classes: int) -> dict[ArmName, FloatArray]:
+        """Return the probabilities of each row in the first split that tested it."""
+        none, structure = np.zeros((2, len(self.rows), n_classes))
+        for split in reversed(self.done):
             none[split.test], structure[split.test] = split.none.proba, split.structure.proba
-        return split_of, {"none": none, "structure": structure}
+        return {"none": none, "structure": structure}
 
     def _references(self) -> References:
         fitted = [split for split in self.done if split.references]
@@ -426,6 +452,6 @@ def _arm(splits: list[list[Scored]]) -> ArmScores:
 
 
 def _class_losses(scores: ArmScores, metric: str) -> FloatArray:
-    """Return what is better when it is lower, of the classes, (splits,)."""
+    """Return the loss at the class level in each split, lower is better, (splits,)."""
     values: FloatArray = scores.by_level[:, -1, METRICS.index(metric)]
     return -values if metric == "accuracy" else values

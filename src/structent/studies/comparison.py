@@ -41,7 +41,7 @@ class Comparison:
     model
         The kind of model: "boosting" or "linear".
     structure
-        The structure that was asked about; if it is learned in every split, the one of all rows.
+        The structure that was asked about; if each split learns one, the one learned on all rows.
     levels
         Its levels, coarsest first, the classes last.
     scores
@@ -51,13 +51,13 @@ class Comparison:
     against_none, against_scrambled
         The paired differences of the structure.
     verdict
-        What follows.
+        The conclusion.
     labels
-        The class of each row that was tested and is known by its class, as a place among
-        ``task.classes``, (rows,).
+        The class of each tested row whose class is known, as an index into ``task.classes``,
+        (rows,).
     proba
-        The probabilities that the models of "none" and "structure" gave to these rows, which they
-        had not seen, (rows, classes), in the order of ``task.classes``.
+        The out-of-fold probabilities of these rows by the models "none" and "structure",
+        (rows, classes), in the order of ``task.classes``.
     reduced
         What was left out, because the table is large or the time was up, one sentence each.
     references
@@ -66,13 +66,13 @@ class Comparison:
         The validation log loss of each kind of model without structure on the first split, where
         both were tried.
     seconds, seed
-        How long it took, and the seed of all that was drawn: as ``random_state`` it gives the same.
+        How long it took, and its seed: the same ``random_state`` gives the same comparison.
     keeper
-        What can train the recommended model.
+        The object that can train the recommended model.
     learning_curve
         Log loss at growing numbers of rows, where it was asked for.
     metric
-        What the differences and the verdict are about: "log loss" or "accuracy".
+        The metric of the differences and the verdict: "log loss" or "accuracy".
     split_of
         The split whose models gave ``proba``: the first that tested the row, (rows,).
     """
@@ -118,7 +118,7 @@ class Comparison:
 
     @property
     def scored_structure(self) -> RandomPartition:
-        """The structure whose levels are scored: of a sampler, its first draws and the classes."""
+        """The structure whose levels are scored; for a sampler, its first draws and the classes."""
         return scored_structure(self.structure)
 
     @property
@@ -134,14 +134,14 @@ class Comparison:
     def n_chosen(self, arm: ArmName) -> dict[Candidate, int]:
         """Return how often validation rows chose each candidate, the most frequent first.
 
-        Of candidates that were chosen as often, the one with less structure comes first.
+        Among candidates that were chosen equally often, the one with less structure comes first.
         """
         counts = Counter(self.chosen[arm])
         return dict(sorted(counts.items(), key=lambda item: (-item[1], -item[0].loss, item[0])))
 
     @property
     def recommended(self) -> Candidate:
-        """How much structure to use: what was chosen most often if it is to be used, else none."""
+        """How much structure to use: the most frequent choice if it helps, else none."""
         if self.verdict.finding != "use it":
             return NONE
         return next(each for each in self.n_chosen("structure") if each != NONE)
@@ -149,10 +149,10 @@ class Comparison:
     def best_model(self, *, n_jobs: int | None = None) -> Any:
         """Return the recommended model, trained on all rows and calibrated.
 
-        It has the structure in its loss and parameters only if the finding is "use it", with the
-        candidate that validation rows chose most often. Blocks can be asked for in any case: the
-        model knows the structure, and the probabilities of the test rows calibrate
-        ``predict_blocks`` (:meth:`StructuredBoostingClassifier.calibrate_blocks
+        Only if the finding is "use it", the structure is in its loss and parameters, with the
+        candidate that validation rows chose most often. ``predict_blocks`` works in any case: the
+        model knows the structure, and the probabilities of the test rows calibrate its answers
+        (:meth:`StructuredBoostingClassifier.calibrate_blocks
         <structent.estimators.StructuredBoostingClassifier.calibrate_blocks>`).
 
         Parameters
@@ -227,7 +227,7 @@ class Comparison:
         kept: KeptModel | None = None,
         command: str | None = None,
     ) -> None:
-        """Write the report: one HTML file that needs nothing else, all or not at all.
+        """Write the report: one HTML file that needs no other files.
 
         Parameters
         ----------
@@ -239,7 +239,7 @@ class Comparison:
         notes
             What was done to the table before, one sentence each.
         cautions
-            What belongs beside the verdict, such as columns that were left out, one line each.
+            What to show beside the verdict, such as columns that were left out, one line each.
         kept
             The model that was saved, if one was: the report then says how to use it.
         command
@@ -305,7 +305,7 @@ class References(NamedTuple):
     log_losses
         The mean test log loss of each, by its name.
     ours
-        That of our model without structure, on the same splits.
+        The same of our model without structure, on the same splits.
     n_splits
         In how many splits they were fitted: the first ones.
     """
@@ -323,7 +323,7 @@ class KeptModel(NamedTuple):
 
 
 class Keeper(Protocol):
-    """What can train the recommended model of a comparison."""
+    """An object that can train the recommended model of a comparison."""
 
     def trained(self, comparison: Comparison, n_jobs: int | None) -> Any:
         """Return the model, trained on all rows."""

@@ -11,7 +11,7 @@ from scipy.stats import t
 from structent._typing import FloatArray
 
 CONFIDENCE = 0.95
-_POWER = 0.8  # a gain counts as one that would have been found if it is found so often
+_POWER = 0.8  # the power at which a gain counts as one that would have been found
 
 
 @dataclass(frozen=True, eq=False)

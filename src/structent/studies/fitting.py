@@ -111,7 +111,7 @@ def checked_rows(
     groups: Any,
     allow_blocks: bool = False,
 ) -> Rows:
-    """Return the rows of a study: every label is one of the structure, if there is one.
+    """Return the rows of a study, with labels checked against the structure, if there is one.
 
     This is the only place where a study looks at labels and categories one by one.
     """
@@ -142,7 +142,7 @@ def checked_rows(
 
 
 def checked_folds(n_folds: int, rows: Rows, *, at_least: int) -> int:
-    """Return a number of folds of which none is empty."""
+    """Return a number of folds that leaves no fold empty."""
     if rows.groups is None:
         return checked_integer(n_folds, "n_folds", at_least=at_least, at_most=len(rows))
     n_groups = len(np.unique(rows.groups))
@@ -158,7 +158,7 @@ def _features(X: Any, estimator: Any) -> Any:
 
 
 def asked_structure(structure: Any, y: Any, *, allow_blocks: bool = False) -> Structure:
-    """Return the structure that a study is asked about: one that can be scrambled.
+    """Return the structure of a study, which must be one that can be scrambled.
 
     A short form, such as "circular:width=3", is built from the labels.
     """
@@ -222,9 +222,9 @@ def with_structure(estimator: Any, structure: Structure) -> Any:
 
 
 def seeded(estimator: Any, seed: int) -> Any:
-    """Return a clone of the estimator that draws the same at every fit.
+    """Return a clone of the estimator that makes the same random choices in every fit.
 
-    A ``random_state`` of its own, or of its steps, is kept.
+    If it, or one of its steps, has a ``random_state``, that is kept.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def drawn_seed(random_state: Any) -> int:
 
 
 def default_booster() -> StructuredBoostingClassifier:
-    """Return the estimator of a study that is given none; studies train many models at a time."""
+    """Return the default estimator of a study, for one thread: many models train at a time."""
     return StructuredBoostingClassifier(learning_rate=0.1, n_jobs=1)
 
 

@@ -35,7 +35,7 @@ from structent.studies.fitting import (
 )
 from structent.studies.progress import OnProgress, tell_nobody, telling
 
-# A structure is judged on one fold, and learned from a second by models trained on the others.
+# One fold judges a structure, a second one gives the confusion, the others train the models.
 FEWEST_FOLDS = 3
 
 
@@ -54,14 +54,14 @@ def learn_structure(  # noqa: PLR0913  a question has many sides
 ) -> RandomPartition:
     """Return the structure that helps the estimator most, learned from what it confuses.
 
-    A structure is made of the out-of-fold confusion
-    (:func:`~structent.structure.structure_from_confusion`), with each number of levels and each
-    weight of the singletons, of which the levels share the rest. Cross-validated log loss chooses
-    among these and no structure, which wins ties and is returned as the trivial one.
+    Structures are made from the out-of-fold confusion
+    (:func:`~structent.structure.structure_from_confusion`): one for each number of levels and each
+    weight of the singletons; the levels share the rest of the weight. Cross-validated log loss
+    chooses among these and no structure, which wins ties and is returned as the trivial structure.
 
-    No row is used both to learn a structure and to judge it: one that is judged on a fold is
-    learned from the other folds' rows, predicted by models that were trained on neither. With F
-    folds that takes F(F - 1)/2 fits, and each candidate F more.
+    No row is used both to learn a structure and to judge it. A structure that is judged on a fold
+    is learned from the rows of the other folds, predicted by models that were trained on neither.
+    With F folds this takes F(F - 1)/2 fits, and F more for each candidate.
 
     Parameters
     ----------
@@ -72,14 +72,15 @@ def learn_structure(  # noqa: PLR0913  a question has many sides
         and weights must be None. :class:`StructuredBoostingClassifier` with a learning rate of 0.1
         if None.
     groups
-        Rows of one group share a fold, (n,), where rows belong together.
+        The group of each row, (n,), if rows belong together: rows of one group share a fold.
     random_state
-        Seeds the folds, and the estimator where its own ``random_state`` is None; drawn if None.
+        The seed of the folds, also of the estimator if its own ``random_state`` is None; drawn if
+        None.
     n_jobs
         How many models to train at a time, in threads; all processors if None or -1.
     progress
-        Whether to show a progress bar, or a function that is called with what is being done, how
-        much is done, and how much there is.
+        Whether to show a progress bar, or a function that is called with the name of the step, how
+        much of it is done, and how much there is.
     n_folds
         Folds of the cross-validation, three or more.
     n_levels
@@ -117,11 +118,11 @@ def out_of_fold_confusion(
     progress: bool | OnProgress = False,
     n_folds: int = 5,
 ) -> FloatArray:
-    """Return the probabilities that rows of each class are given, added up, (classes, classes).
+    """Return the sums of the out-of-fold probabilities of each class's rows, (classes, classes).
 
     Every row is predicted by a model without structure that was trained on the other folds.
-    Rows and columns are in the order of ``numpy.unique(y)``; see
-    :func:`~structent.structure.structure_from_confusion` for what to make of it.
+    Rows and columns are in the order of ``numpy.unique(y)``.
+    :func:`~structent.structure.structure_from_confusion` makes a structure of it.
 
     Parameters
     ----------
@@ -144,15 +145,15 @@ def out_of_fold_confusion(
 
 @dataclass(frozen=True)
 class LearnedStructure:
-    """Stands for a structure that is to be learned from the training rows at hand.
+    """A structure that has yet to be learned from training rows.
 
-    :func:`structent.compare` takes it in place of a structure, and learns one in every fold. The
+    :func:`structent.compare` takes it in place of a structure, and learns one in every split. The
     levels are always ``"level 1"`` to ``"level n"`` and ``"class"``.
 
     Parameters
     ----------
     n_levels
-        How many levels beside the classes; K classes have no more than K - 2.
+        How many levels beside the classes; K classes allow at most K - 2.
     n_folds
         The folds of the out-of-fold confusion.
 
@@ -185,7 +186,7 @@ class LearnedStructure:
         n_jobs: int | None = None,
         progress: bool | OnProgress = False,
     ) -> RandomPartition:
-        """Return the structure of these rows.
+        """Return the structure learned from these rows.
 
         Parameters
         ----------
@@ -200,7 +201,7 @@ class LearnedStructure:
     def learned_from(
         self, rows: Rows, estimator: Any, classes: tuple[Label, ...], rng: np.random.RandomState
     ) -> RandomPartition:
-        """Return the structure of rows that a study has checked, for all of its classes."""
+        """Return the structure learned from checked rows, for all classes of the study."""
         folded = _Folded.of(rows, estimator, classes, self.n_folds, rng, n_jobs=1)
         return structure_of_levels(folded.out_of_fold_confusion(), classes, self.n_levels)
 
@@ -226,7 +227,7 @@ class StructureLearner(
     classes_
         The classes, sorted: the columns of ``predict_proba``.
     seed_
-        The seed of all that was drawn: as ``random_state`` it gives the same.
+        The seed of all random choices: the same ``random_state`` gives the same structure.
     n_features_in_, feature_names_in_
         Those of ``estimator_``, as in scikit-learn.
 
@@ -322,10 +323,10 @@ class StructureLearner(
 def structure_of_levels(
     confusion: FloatArray, classes: tuple[Label, ...], n_levels: int
 ) -> RandomPartition:
-    """Return as many levels as classes allow, whichever classes have rows.
+    """Return as many levels as the classes allow, also if some classes have no rows.
 
-    A class without rows is a block of its own in every cut: nothing is known of it. Where that
-    leaves fewer cuts than levels, the finest levels are singletons.
+    A class without rows is a block of its own in every cut, because nothing is known about it. If
+    that leaves fewer cuts than levels, the finest levels are singletons.
     """
     n_cuts = min(n_levels, len(classes) - 2)
     present = confusion.sum(axis=1) > 0
@@ -345,7 +346,7 @@ def structure_of_levels(
 
 
 class _Candidate(NamedTuple):
-    """A way to make a structure of a confusion."""
+    """A way to make a structure from a confusion."""
 
     n_levels: int
     singleton_weight: float
@@ -376,7 +377,7 @@ def _folded(
     X: Any, y: Any, estimator: Any, groups: Any, random_state: Any, n_folds: int,
     n_jobs: int | None,
 ) -> _Folded:  # fmt: skip
-    """Return the rows in their folds, with a seeded estimator, all that was given checked."""
+    """Check the arguments, and return the rows in their folds with a seeded estimator."""
     workers, seed = checked_n_jobs(n_jobs), drawn_seed(random_state)
     estimator = default_booster() if estimator is None else estimator
     _check_that_nothing_is_given(estimator)
@@ -391,7 +392,7 @@ def _check_that_nothing_is_given(estimator: Any) -> None:
     given = estimator.get_params()
     if given[structure] is not None or given.get(weights) is not None:
         raise StructentError(
-            "estimator must have structure=None and weights=None, which are to be learned, got "
+            "estimator must have structure=None and weights=None, because both are learned, got "
             f"structure={given[structure]!r} and weights={given.get(weights)!r}"
         )
 
@@ -478,7 +479,7 @@ class _Folded:
 def _best_structure(
     folded: _Folded, candidates: list[_Candidate], tell: OnProgress
 ) -> RandomPartition:
-    """Return the structure of least log loss, on folds that it was not learned from."""
+    """Return the structure with the lowest log loss on folds that it was not learned from."""
 
     def judged(fold: int, candidate: _Candidate | None) -> tuple[float, FloatArray | None]:
         if candidate is None:
@@ -504,8 +505,9 @@ def _best_structure(
 def _confusions_apart(folded: _Folded, tell: OnProgress) -> FloatArray:
     """Return for each fold the confusion of all others, (folds, classes, classes).
 
-    No model in it has seen a row of that fold, nor the rows that it predicts. One model serves two
-    folds: trained without both, it predicts each for the structure that is judged on the other.
+    No model behind it has seen a row of that fold, nor the rows that it predicts. One model serves
+    two folds: it is trained without both, and predicts each for the structure that is judged on
+    the other.
     """
 
     def of_pair(first: int, second: int) -> tuple[FloatArray, FloatArray]:

@@ -21,7 +21,7 @@ N_SCORED_DRAWS = 10  # partitions of a sampler that are scored: the first ones, 
 
 
 def scored_structure(structure: Structure) -> RandomPartition:
-    """Return a structure with levels to score: of a sampler, its first draws and the classes.
+    """Return a structure with levels to score; for a sampler, its first draws and the classes.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def scored_structure(structure: Structure) -> RandomPartition:
                 weights.append(weight / N_SCORED_DRAWS)
                 levels.append(level)
     partitions.append(Partition.singletons(structure.classes))
-    weights.append(max(1.0 - sum(weights), 0.0))  # rounding may leave a little less than nothing
+    weights.append(max(1.0 - sum(weights), 0.0))  # rounding may make it slightly negative
     return RandomPartition(partitions, weights, levels=[*levels, class_level(levels)])
 
 
@@ -94,7 +94,7 @@ def scores_by_level(
 
 @lru_cache(maxsize=2)  # every split asks for the same graph
 def edges_between(graph: LabelGraph) -> FloatArray:
-    """Return the number of edges on the shortest way between two classes, (classes, classes).
+    """Return the number of edges on the shortest path between two classes, (classes, classes).
 
     Examples
     --------

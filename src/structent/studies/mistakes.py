@@ -29,10 +29,10 @@ class Confusion(NamedTuple):
     n_true
         How many test rows the true class has.
     together
-        Of each level with blocks of several classes: in how many of its partitions both classes
+        For each level with blocks of several classes: in how many of its partitions the two classes
         share a block, and how many partitions it has.
     edges
-        How many edges of the graph are between the two; None where the structure is no graph.
+        How many edges of the graph are between the two; None if the structure is not a graph.
     """
 
     true: Any
@@ -54,8 +54,7 @@ class WithinBlocks(NamedTuple):
     none, structure
         The shares, by the model without structure and by the one with it.
     chance
-        The share if every mistake of the model without structure had fallen on any other class
-        alike.
+        The share if every mistake of the model without structure were a random other class.
     """
 
     level: str
@@ -64,7 +63,7 @@ class WithinBlocks(NamedTuple):
     chance: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the shares as plain data: None, which JSON knows, in place of NaN."""
+        """Return the shares as plain data, with None in place of NaN, which JSON does not have."""
         shares = {"none": self.none, "structure": self.structure, "chance": self.chance}
         known = {name: None if np.isnan(share) else share for name, share in shares.items()}
         return {"level": self.level, **known}

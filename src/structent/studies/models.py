@@ -1,8 +1,7 @@
 """The models that a comparison trains: boosted trees and linear models, with structure or without.
 
-Each kind has settings that validation rows choose, for every candidate alike: the depth and the
-rounds of the trees, the penalty of the linear model. Then the model is trained again on all
-training rows.
+Validation rows choose the settings of every candidate in the same way: the depth and the rounds of
+the trees, the penalty of the linear model. Then the model is trained again on all training rows.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Tried(NamedTuple):
     loss
         The mean log loss of the validation rows.
     settings
-        What goes with it: parameters with which the estimator is fitted to all training rows.
+        The parameters with which the estimator is then fitted to all training rows.
     """
 
     candidate: Candidate
@@ -68,7 +67,7 @@ class StudyModel(Protocol):
     def usable(
         self, candidates: Sequence[Candidate], structure: Structure | None
     ) -> tuple[Candidate, ...]:
-        """Return the candidates that this model can have with a structure, None if unknown."""
+        """Return the candidates that this model can use with a structure, None if unknown."""
 
     def tried(
         self, parts: Parts, structure: Structure, candidate: Candidate, plain: Tried | None
@@ -85,7 +84,7 @@ class StudyModel(Protocol):
 def model_of(name: str, seed: int, *, allow_blocks: bool) -> StudyModel:
     """Return the default model of a kind."""
     if name == "linear":
-        # So tight that it does not matter where a fit starts.
+        # So small that the start of a fit does not matter.
         linear = StructuredLogisticRegression(
             encode=True, tol=1e-5, max_iter=500, random_state=seed, allow_blocks=allow_blocks
         )
@@ -98,7 +97,7 @@ def model_of(name: str, seed: int, *, allow_blocks: bool) -> StudyModel:
 
 
 def model_around(estimator: Any) -> StudyModel:
-    """Return the kind of model that an estimator of the caller's is."""
+    """Return the kind of model of the caller's own estimator."""
     if structure_parameter(estimator) == "structure":
         if isinstance(estimator, StructuredLogisticRegression):
             return Linear(estimator)
@@ -165,9 +164,19 @@ class Trees:
         model = clone(self.estimator).set_params(**given, **tried.settings)
         return model.fit(rows.features, rows.target)
 
-    def whole(self, structure: Structure, candidate: Candidate, all_tried: Sequence[Tried]) -> Any:  # noqa: ARG002
-        """Return the estimator: it chooses its depth and rounds itself."""
-        return clone(self.estimator).set_params(**self._parameters(structure, candidate))
+    def whole(self, structure: Structure, candidate: Candidate, all_tried: Sequence[Tried]) -> Any:
+        """Return the estimator with the depth chosen most often, and the median of its rounds.
+
+        Choosing them again on a few validation rows of all would often end in a model that is
+        surer, or less sure, than those whose test rows calibrate it.
+        """
+        depths = [tried.settings["max_depth"] for tried in all_tried]
+        depth = max(sorted(set(depths)), key=depths.count)
+        same = [tried.settings for tried in all_tried if tried.settings["max_depth"] == depth]
+        rounds = int(np.median([settings["n_estimators"] for settings in same]))
+        given = self._parameters(structure, candidate)
+        settings = {**same[0], "n_estimators": rounds}
+        return clone(self.estimator).set_params(**given, **settings)
 
     def _parameters(self, structure: Structure, candidate: Candidate) -> dict[str, Any]:
         given: dict[str, Any] = {"structure": structure, "weights": candidate.loss}
@@ -234,7 +243,7 @@ def _penalty(step: int) -> float:
 
 
 def _lowest(loss_of: Callable[[int], float], first: int) -> tuple[int, float]:
-    """Return the step with the lowest loss, going on from the first one while it falls."""
+    """Return the step with the lowest loss, starting at the first one while the loss falls."""
     tried = {first: loss_of(first)}
     for side in (1, -1):
         step = first + side
@@ -248,8 +257,12 @@ def _lowest(loss_of: Callable[[int], float], first: int) -> tuple[int, float]:
 
 
 def _log_loss(model: Any, rows: Rows) -> float:
-    """Return the log loss of the classes; of a set of classes, that of the set."""
-    return block_log_loss(
-        rows.labels, model.predict_proba(rows.features), trivial(model.classes_.tolist()),
-        allow_blocks=rows.allow_blocks,
-    )  # fmt: skip
+    """Return the log loss of each row's class, or of its set of classes."""
+    proba, classes = model.predict_proba(rows.features), model.classes_.tolist()
+    if rows.coded.sets:
+        return block_log_loss(rows.labels, proba, trivial(classes), allow_blocks=True)
+    place = {label: column for column, label in enumerate(classes)}
+    column_of = np.array([place.get(label, -1) for label in rows.coded.classes])
+    with np.errstate(divide="ignore"):  # a probability of 0 costs infinitely much
+        losses = -np.log(proba[np.arange(len(rows)), column_of[rows.coded.codes]])
+    return float(losses.mean())

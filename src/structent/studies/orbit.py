@@ -1,4 +1,4 @@
-"""The orbit of a structure: all that it can become when its classes are scrambled, each once."""
+"""The orbit of a structure: all different structures that scrambling its classes can give."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from structent.structure import (
     SpanningTreePartitions,
 )
 
-# An orbit is listed if it has up to 1,000 structures, or up to five times the copies wanted. In a
-# larger one the same structure is rarely drawn twice.
+# An orbit is listed if it has up to 1,000 structures, or up to five times as many as copies are
+# wanted. In a larger one the same structure is rarely drawn twice.
 _LISTED = 1000
 _LISTED_FOR_A_COPY = 5
 
@@ -46,9 +46,9 @@ class Orbit:
 def draw_copies(structure: Scrambled, n_copies: int, rng: np.random.Generator) -> Orbit:
     """Return scrambled copies, drawn without replacement from the orbit of a structure.
 
-    The orbit has ``n_classes!`` divided by the number of automorphisms structures: a scrambling
-    that leaves the weighted partitions, or the graph, as they are gives no new one. Every copy is
-    as likely as every other. There are fewer copies than asked for where the orbit has no more.
+    The size of the orbit is ``n_classes!`` divided by the number of automorphisms: scramblings that
+    leave the weighted partitions, or the graph, unchanged give no new structure. All copies are
+    equally likely. If the orbit is smaller than the number asked for, there are fewer copies.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def draw_copies(structure: Scrambled, n_copies: int, rng: np.random.Generator) -
 
 
 def rearranged(structure: Scrambled, places: IndexArray) -> Scrambled:
-    """Return the structure in which class i stands where class ``places[i]`` stood."""
+    """Return the structure in which class i has the place of class ``places[i]``."""
     classes = structure.classes
     new_label = {classes[old]: classes[new] for new, old in enumerate(places.tolist())}
     if isinstance(structure, RandomPartition):
@@ -95,10 +95,10 @@ def rearranged(structure: Scrambled, places: IndexArray) -> Scrambled:
 
 
 def _listed_orbit(structure: Scrambled, *, most: int) -> dict[str, IndexArray] | None:
-    """Return an arrangement of each structure of the orbit, or None if there are more than most.
+    """Return an arrangement of each structure of the orbit, or None if there are too many.
 
-    The first two classes exchanged, and all moved on by one: these two generate all scramblings,
-    so that what they reach is the orbit.
+    Swapping the first two classes and moving all classes on by one generate all scramblings. So
+    repeating these two reaches the whole orbit.
     """
     start = np.arange(len(structure.classes))
     moves = [np.roll(start, 1)]
@@ -142,13 +142,13 @@ Scrambled: TypeAlias = (
 
 
 def checked_scrambled(structure: object) -> Scrambled:
-    """Return a structure whose scrambled copies can be told apart, or say what they can be of."""
+    """Return a structure that can be scrambled, or raise an error that says which ones can."""
     _content(structure, np.arange(len(getattr(structure, "classes", ()))))
     return cast("Scrambled", structure)
 
 
 def identity(structure: Scrambled, places: IndexArray | None = None) -> str:
-    """Return a text that two structures share if they are the same to a model.
+    """Return a text that is equal for two structures that a model cannot tell apart.
 
     The order of the partitions and the names of blocks and levels do not matter.
 
@@ -157,7 +157,7 @@ def identity(structure: Scrambled, places: IndexArray | None = None) -> str:
     structure
         A random partition or a sampler of structent.
     places
-        If given, the structure is rearranged first: class i stands where ``places[i]`` stood.
+        If given, the structure is rearranged first: class i gets the place of ``places[i]``.
     """
     if places is None:
         places = np.arange(len(structure.classes))
@@ -166,10 +166,10 @@ def identity(structure: Scrambled, places: IndexArray | None = None) -> str:
 
 
 def _content(structure: object, places: IndexArray) -> Any:
-    """Return what a structure is, in plain values.
+    """Return the content of a structure as plain values.
 
-    ``places`` has the class of the structure that each class stands for. Several may stand for one,
-    as pairs do for their first parts.
+    ``places`` has, for each class, the class of the structure that it stands for. Several classes
+    may stand for the same one, as pairs do for their first parts.
     """
     match structure:
         case RandomPartition():

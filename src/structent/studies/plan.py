@@ -151,14 +151,14 @@ class _Tier(NamedTuple):
 # Work is what one round of boosting, or one step of a linear fit, grows with: numbers visited.
 _OF_TREES = (
     _Tier(5e3, 5, 4, 3, True, _MANY, 2),  # a seventh of so few rows could not choose
-    _Tier(4e4, 5, 3, 7, False, _MANY, 2),
+    _Tier(4e4, 5, 3, 7, False, _MANY, 1),
     _Tier(2e6, 5, 2, 7, False, _MANY, 1),
     _Tier(5e6, 6, 1, 7, False, _FEW, 1),
     _Tier(float("inf"), 6, 1, 7, False, _ONE, 1),
 )
 _OF_LINEAR = (
     _Tier(2e4, 5, 4, 3, True, _MANY, 2),
-    _Tier(5e5, 5, 4, 7, False, _MANY, 2),
+    _Tier(5e5, 5, 4, 7, False, _MANY, 1),
     _Tier(3e7, 5, 2, 7, False, _MANY, 1),
     _Tier(float("inf"), 6, 1, 7, False, _FEW, 1),
 )

@@ -1,4 +1,4 @@
-"""How a study tells what it is doing: to a function of the caller, or by a bar on the terminal."""
+"""How a study reports progress: to the caller's function, or by a bar on the terminal."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,17 +7,17 @@ from typing import TypeAlias
 from structent._optional import load_optional
 from structent.errors import StructentError
 
-# Told what is being done, how much of it is done, and how much there is: "folds", 3, 10.
+# Called with the name of the step, how much of it is done, and how much there is: "folds", 3, 10.
 OnProgress: TypeAlias = Callable[[str, int, int], None]
 
 
 def tell_nobody(_what: str, _done: int, _total: int) -> None:
-    """Keep progress to itself."""
+    """Report no progress."""
 
 
 @contextmanager
 def telling(progress: bool | OnProgress) -> Iterator[OnProgress]:
-    """Give the function to tell progress to: the caller's own, one that moves a bar, or neither.
+    """Yield the function to call with progress: the caller's, one that moves a bar, or neither.
 
     Examples
     --------

@@ -39,7 +39,7 @@ def reference_losses(train: Rows, test: Rows) -> dict[str, float]:
 
 
 def _categorical(table: CodedTable) -> NDArray[np.bool_]:
-    """Return which columns are categories, but for those that scikit-learn's trees refuse."""
+    """Return which columns are categories that scikit-learn's trees accept."""
     return np.array(
         [
             categories is not None and len(categories) <= _MOST_CATEGORIES
@@ -50,7 +50,7 @@ def _categorical(table: CodedTable) -> NDArray[np.bool_]:
 
 def _loss_of(model: Any, features: Any, train: Rows, test_features: Any, test: Rows) -> float:
     """Return the mean log loss of the test rows; a class without training rows gets the floor."""
-    # Splits run side by side: each thread has to be told that it is alone.
+    # Splits run in parallel: in each of their threads, scikit-learn must use one thread only.
     with threadpool_limits(1, user_api="openmp"):
         model.fit(features, train.coded.codes)
     proba = np.zeros((len(test), len(test.coded.classes)))

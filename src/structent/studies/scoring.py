@@ -56,7 +56,7 @@ def scoring_of(  # noqa: PLR0913, PLR0917  all that structure_test and partition
     seed: int, n_jobs: int | None, n_folds: int | None, n_repeats: int, path: Path | None,
     tell: OnProgress,
 ) -> Scoring:  # fmt: skip
-    """Return how the structures of a test are scored, all that was given checked."""
+    """Check the arguments, and return how the structures of a test are scored."""
     workers, (model, estimator) = checked_n_jobs(n_jobs), model_or_estimator
     checked_integer(n_repeats, "n_repeats", at_least=1, at_most=1000)
     if estimator is None:
@@ -119,7 +119,7 @@ class Scoring:
     known: dict[str, FloatArray]
 
     def losses_of(self, structures: Iterable[Scrambled]) -> Generator[FloatArray]:
-        """Give the losses of each structure, (folds,), in the order of the structures."""
+        """Yield the losses of each structure, (folds,), in the order of the structures."""
         waiting = iter(structures)
         # Threads, not processes: the compiled loops of training release the interpreter's lock.
         with Parallel(n_jobs=self.n_jobs, backend="threading") as run:
@@ -139,7 +139,7 @@ class Scoring:
         expected = len(next(iter(self.known.values())))
         if len(losses) != expected:
             raise StructentError(
-                "fit_and_score must return as many losses for every structure, got "
+                "fit_and_score must return the same number of losses for every structure, got "
                 f"{expected} and then {len(losses)}"
             )
         return losses
@@ -201,7 +201,7 @@ class _Compared:
         return np.array([self._loss(split, structure) for split in self.splits])
 
     def digest(self, X: Any, seed: int) -> str:
-        """Return a text that stands for data, splits and model, whatever the structure."""
+        """Return a text that identifies data, splits and model, but not the structure."""
         settings = (self.model.name, self.model.estimator.get_params(), self.plan, seed)
         found: str = digest_of((settings, X, self.rows.labels.tolist(), self.rows.groups))
         return found
@@ -230,7 +230,7 @@ class _CrossValidated:
     Attributes
     ----------
     estimator
-        A classifier one of whose parameters, or of its steps', is called ``structure``.
+        A classifier with a parameter ``structure``, or a pipeline with such a step.
     rows
         Features, labels and groups.
     folds_of
@@ -253,7 +253,7 @@ class _CrossValidated:
         )
 
     def digest(self, X: Any) -> str:
-        """Return a text that stands for data, folds and estimator, whatever its structure."""
+        """Return a text that identifies data, folds and estimator, but not the structure."""
         nothing = {structure_parameter(self.estimator): None}
         model = clone(self.estimator).set_params(**nothing)
         rows = (X, self.rows.labels.tolist())
@@ -264,7 +264,7 @@ class _CrossValidated:
         parameters = {structure_parameter(self.estimator): structure}
         if not _is_trivial(structure):
             return parameters
-        # There a weight of the singletons has nothing to be set against.
+        # Without other partitions the weight of the singletons means nothing.
         given = self.estimator.get_params()
         weights, prior = weights_parameter(self.estimator), prior_parameter(self.estimator)
         if weights in given:
@@ -323,7 +323,7 @@ class _KeptLosses:
     path
         The file, or None to keep nothing; it need not exist yet.
     question
-        Stands for data, folds and model. Lines of other questions are left alone.
+        Identifies data, folds and model. Lines of other questions are ignored.
     """
 
     path: Path | None
@@ -343,7 +343,7 @@ class _KeptLosses:
         }
 
     def add(self, structure: str, losses: FloatArray) -> None:
-        """Write down the losses of a structure."""
+        """Append the losses of a structure."""
         if self.path is not None:
             JsonLines(self.path).add(
                 {"question": self.question, "structure": structure, "losses": losses.tolist()}

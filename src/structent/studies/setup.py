@@ -60,7 +60,7 @@ def models_of(name: str, estimator: Any, seed: int, *, allow_blocks: bool) -> li
 
 
 def checked_plan(model: StudyModel, rows: Rows, asked: Asked, numbers: Numbers) -> Plan:
-    """Return what is done: as the caller says, and else as the size of the task says."""
+    """Return the plan: the caller's numbers, and otherwise those for the size of the task."""
     size = Size(len(rows), _n_columns(rows), len(rows.coded.classes))
     n_learning = asked.n_folds if isinstance(asked, LearnedStructure) else 0
     plan = plan_for(size, model.name, n_learning=n_learning)
@@ -93,7 +93,7 @@ def raced_losses(
     plan = checked_plan(models[0], rows, asked, numbers)
     split = splits_of(rows, plan, seed)[0]
     rest = rows.outside(split.fold_of, split.fold)
-    # What would be learned does not matter here.
+    # Models without structure do not need the one that would be learned.
     plain = trivial(rows.coded.classes) if isinstance(asked, LearnedStructure) else asked
     raced = {}
     for place, model in enumerate(models):
@@ -132,9 +132,10 @@ def splits_of(rows: Rows, plan: Plan, seed: int) -> list[Split]:
 
 @contextmanager
 def quiet_and_on_one_thread() -> Iterator[None]:
-    """Keep warnings of candidates, which are judged as they are, and BLAS threads out of a study.
+    """Silence warnings about candidates, and keep BLAS to one thread, during a study.
 
-    Splits run side by side in threads. There warnings can only be filtered for all of them.
+    A candidate is judged by its loss, whatever it warns about. Splits run in parallel threads,
+    where warnings can only be filtered for all of them.
     """
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore", ConvergenceWarning)

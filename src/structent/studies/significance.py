@@ -1,4 +1,4 @@
-"""What a test of a structure finds: the p-value, what follows from it, what each partition adds."""
+"""What a test of a structure finds: the p-value, the conclusion, and what each partition adds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from structent.studies.differences import Difference
 from structent.studies.orbit import Scrambled
 from structent.studies.plan import shown_folds
 
-# Losses that are equal may differ by rounding, where they are summed in another order.
+# Equal losses may differ by rounding if they are summed in another order.
 _TIE = 1e-12
 
 TestFinding: TypeAlias = Literal["helps", "no better than none", "no evidence", "cannot tell"]
@@ -33,7 +33,7 @@ class StructureTest:
     p
         The p-value, and how many copies it was counted from.
     level
-        The level of significance that was asked for.
+        The level of significance.
     orbit_size
         How many different structures scrambling can give, this one included; None if there are too
         many to be listed.
@@ -51,7 +51,7 @@ class StructureTest:
     n_rows
         How many rows there were; None if a function gave the losses.
     seconds, seed
-        How long it took, and the seed of all that was drawn: as ``random_state`` it gives the same.
+        How long it took, and its seed: the same ``random_state`` gives the same test.
     """
 
     structure: Scrambled
@@ -120,11 +120,11 @@ class StructureTest:
 
     @property
     def finding(self) -> TestFinding:
-        """What follows at the level asked for.
+        """The conclusion at the level of significance.
 
         "helps" needs both: a p-value at the level or below, and a lower loss than without
-        structure. A structure that beats its scrambled copies but not "no structure" means
-        something, and is still better left out.
+        structure. A structure that beats its scrambled copies but not "no structure" has a meaning,
+        but should not be used.
         """
         if self.p_value <= self.level:
             return "helps" if self.against_none.mean < 0 else "no better than none"
@@ -133,7 +133,7 @@ class StructureTest:
 
     @property
     def sentence(self) -> str:
-        """What follows, in one plain sentence."""
+        """The conclusion, in one plain sentence."""
         p = f"p = {self.p_value:.3g}; the least that {_counted(self.p.n_drawn)} allow is "
         p += f"{self.least_p_value:.3g}"
         if self.finding == "helps":
@@ -174,13 +174,13 @@ class StructureTest:
         notes = []
         if self.orbit_size is not None and self.p.n_drawn == self.orbit_size - 1:
             notes.append(
-                f"Scrambling can give {_counted(self.p.n_drawn)} that differ from the structure "
-                "and from each other, and all were tried: p is exact."
+                f"There are only {_counted(self.p.n_drawn)} that differ from the structure and "
+                "from each other, and all were tried: p is exact."
             )
         if self.p.is_stopped_early:
             notes.append(
-                f"It was stopped after {_counted(self.p.n_drawn)}, when {self.p.n_as_good} were as "
-                f"good as the structure: p = {self.p.n_as_good}/{self.p.n_drawn}."
+                f"The test stopped after {_counted(self.p.n_drawn)}, because {self.p.n_as_good} of "
+                f"them were as good as the structure: p = {self.p.n_as_good}/{self.p.n_drawn}."
             )
         if self.finding == "cannot tell":
             notes.append(self._way_out())
@@ -232,7 +232,7 @@ class StructureTest:
         cautions: Sequence[str] = (),
         gains: Sequence[PartitionGain] = (),
     ) -> None:
-        """Write the report: one HTML file that needs nothing else, all or not at all.
+        """Write the report: one HTML file that needs no other files.
 
         Parameters
         ----------
@@ -243,7 +243,7 @@ class StructureTest:
         notes
             What was done to the table before, one sentence each.
         cautions
-            What belongs beside the verdict, such as columns that were left out, one line each.
+            What to show beside the verdict, such as columns that were left out, one line each.
         gains
             What each partition adds, if :func:`~structent.studies.partition_gains` was asked.
         """
@@ -320,17 +320,17 @@ def p_value_of(as_good: Iterable[bool], *, stop_after: int | None = None) -> PVa
 
     .. math:: p = \frac{1 + b}{1 + m}
 
-    for b of m copies as good or better, copies of equal loss among them: the structure itself is
-    one of the ``1 + m``, and without meaning it would take any place among them by chance. With
-    ``stop_after`` = h the copies are looked at one by one until h of them are as good (Besag and
-    Clifford, 1991). If that happens at the l-th copy,
+    if b of m copies are as good or better; copies of equal loss count as good. The structure itself
+    is one of the ``1 + m``, and if it had no meaning, every place among them would be equally
+    likely. With ``stop_after`` = h the copies are looked at one by one until h of them are as good
+    (Besag and Clifford, 1991). If that happens at the l-th copy,
 
     .. math:: p = \frac{h}{l}
 
-    else p is as above. Both are exact: with no meaning in the structure :math:`P(p \le a) \le a`.
-    Here p is at most :math:`h / l_0` where fewer than h of the first :math:`l_0 - 1` copies are as
-    good, so that the structure is among the best h of :math:`l_0`, for which the chance is
-    :math:`h / l_0`.
+    otherwise p is as above. Both are exact: if the structure has no meaning,
+    :math:`P(p \le a) \le a`. For the second formula, p is at most :math:`h / l_0` only if fewer
+    than h of the first :math:`l_0 - 1` copies are as good. Then the structure is among the best h
+    of :math:`l_0`, and the chance of that is :math:`h / l_0`.
 
     Parameters
     ----------
@@ -356,7 +356,7 @@ def p_value_of(as_good: Iterable[bool], *, stop_after: int | None = None) -> PVa
 
 
 def as_good_as(losses: FloatArray, loss: float) -> list[bool]:
-    """Return whether each loss is as low as the one of the structure, or lower.
+    """Return whether each loss is at most the loss of the structure, up to rounding.
 
     >>> import numpy as np
     >>> as_good_as(np.array([1.9, 2.0, 2.1]), 2.0)

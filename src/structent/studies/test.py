@@ -1,4 +1,4 @@
-"""The permutation test of a structure against its scrambled copies, and what its parts add."""
+"""The permutation test of a structure against scrambled copies, and what each partition adds."""
 
 from __future__ import annotations
 
@@ -55,22 +55,22 @@ def structure_test(  # noqa: PLR0913  a question has many sides
 ) -> StructureTest:
     r"""Return whether a structure helps more than the same structure with its classes scrambled.
 
-    The paper's Experiment 1B as a permutation test. A scrambled copy has the same blocks, sizes and
-    weights, and no meaning. If the structure had no meaning either, its cross-validated log loss
-    would be a random one among the losses of its copies:
+    The paper's Experiment 1B as a permutation test. A scrambled copy has blocks of the same sizes
+    and weights, but no meaning. If the structure had no meaning either, its cross-validated log
+    loss would be at a random place among the losses of its copies:
 
     .. math:: p = \frac{1 + \#\{\text{copies as good or better}\}}{1 + \#\{\text{copies drawn}\}}
 
-    Copies are drawn without replacement from the different structures that scrambling can give, all
-    of them if there are fewer than asked for (:func:`~structent.studies.orbit.draw_copies`).
-    All are trained on the same folds. Ties count against the structure. Where h = ``stop_after``
-    copies are as good as the structure, no more are looked at, and p = h / l at the l-th copy
-    (:func:`~structent.studies.significance.p_value_of`). The answer depends on the seed alone,
-    never on ``n_jobs``.
+    Copies are drawn without replacement from the different structures that scrambling can give; if
+    there are fewer than asked for, all are used (:func:`~structent.studies.orbit.draw_copies`).
+    All are trained on the same folds. Ties count against the structure. When h = ``stop_after``
+    copies are as good as the structure, the test stops, and p = h / l at the l-th copy
+    (:func:`~structent.studies.significance.p_value_of`). The answer depends only on the seed, never
+    on ``n_jobs``.
 
-    The test also answers the direct question, whether the structure helps against none at all, by
-    the corrected t-test for repeated cross-validation (Nadeau and Bengio, 2003). A structure that
-    beats its copies but not "no structure" is not said to help.
+    The test also compares the structure with no structure, by the corrected t-test for repeated
+    cross-validation (Nadeau and Bengio, 2003). A structure that beats its copies but not "no
+    structure" is not reported to help.
 
     Parameters
     ----------
@@ -78,41 +78,41 @@ def structure_test(  # noqa: PLR0913  a question has many sides
         A table or array, (n, columns), and the label of each row, (n,); None if a function gives
         the losses.
     structure
-        A random partition or a sampler of structent, products and mixes among them, or a short form
-        of the command line ("circular:width=3"), which is built from the labels. Of spanning-tree
+        A random partition or a sampler of structent, also a product or a mix, or a short form of
+        the command line ("circular:width=3"), which is built from the labels. For spanning-tree
         partitions the graph is scrambled.
     model
-        "boosting", "linear" or "auto", as in :func:`~structent.compare`: its models and splits, so
-        that the two agree. In each split validation rows choose where a structure
-        acts, for every copy alike.
+        "boosting", "linear" or "auto", as in :func:`~structent.compare`, with the same models and
+        splits, so that the two agree. In each split validation rows choose where the structure
+        acts; the copies have the same choice.
     estimator
-        In place of these, a classifier with the parameter ``structure``, or a pipeline with one; it
-        is used as it is, its ``weights`` the same for all structures. Or a function that takes a
-        structure and returns its loss in each fold, the lower the better; ``n_folds`` then says
-        how many of its losses make one cross-validation.
+        Instead of ``model``, a classifier with the parameter ``structure``, or a pipeline with one;
+        it is used as it is, with the same ``weights`` for all structures. Or a function that takes
+        a structure and returns its loss in each fold, lower is better; ``n_folds`` then says how
+        many of its losses make one cross-validation.
     groups
-        Rows of one group share a fold, (n,), where rows belong together.
+        The group of each row, (n,), if rows belong together: rows of one group share a fold.
     random_state
-        Seeds folds, copies, and the estimator where its own ``random_state`` is None. If None, a
-        seed is drawn; the test has it as ``seed``.
+        The seed of folds and copies, also of the estimator if its own ``random_state`` is None. If
+        None, a seed is drawn; it is the test's ``seed``.
     n_jobs
         How many structures to train at a time, in threads; all processors if None or -1.
     progress
-        Whether to show a progress bar, or a function that is called with what is being done, how
-        much is done, and how much there is.
+        Whether to show a progress bar, or a function that is called with the name of the step, how
+        much of it is done, and how much there is.
     n_permutations
-        How many scrambled copies to draw; ``1 / level - 1`` at the least.
+        How many scrambled copies to draw, at least ``1 / level - 1``.
     level
-        The level of significance asked for.
+        The level of significance.
     stop_after
-        After how many copies as good as the structure to stop; None to look at all.
+        Stop when this many copies are as good as the structure; None to look at all copies.
     n_folds, n_repeats
         Folds of the cross-validation, and its repeats with other folds. If ``n_folds`` is None,
         those of :func:`~structent.compare`, and 5 with an estimator.
     keep_in
-        A file of JSON lines for the losses. A test that is broken off goes on from there, and
-        structures that were scored are not scored again: for the same ``random_state``, which must
-        be given. A function needs a file of its own.
+        A file of JSON lines for the losses. A test that was interrupted continues from it, and
+        structures that were scored are not scored again. This needs a ``random_state``, the same
+        each time. A function needs a file of its own.
 
     Examples
     --------
@@ -165,10 +165,10 @@ def partition_gains(  # noqa: PLR0913  a question has many sides
 ) -> tuple[PartitionGain, ...]:
     """Return what each partition adds to a structure, by leaving it out.
 
-    The weights of the others are divided by their sum. Where a level has several partitions, the
-    whole level is left out, too. The singletons stay: without them there may be nothing that tells
-    all classes apart. The differences are on the folds of :func:`structure_test` with the same
-    ``random_state``, with corrected intervals of 95 % each, not for all of them at once.
+    The weights of the others are rescaled to sum to 1. If a level has several partitions, the whole
+    level is left out, too. The singletons stay, because without them nothing may tell all classes
+    apart. The folds are those of :func:`structure_test` with the same ``random_state``. Each
+    interval is a corrected 95 % interval by itself, not for all differences at once.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def partition_gains(  # noqa: PLR0913  a question has many sides
 
     Examples
     --------
-    A function may stand for the estimator: here its loss is the weight of the singletons.
+    The estimator may be a function. Here the loss is the weight of the singletons.
 
     >>> from structent import circular
     >>> year = circular(range(4), width=2, singleton_weight=0.5)
@@ -190,7 +190,7 @@ def partition_gains(  # noqa: PLR0913  a question has many sides
     asked = asked_structure(structure, y)
     if not isinstance(asked, RandomPartition):
         raise StructentError(
-            "structure must be a RandomPartition, whose partitions can be left out one by one, got "
+            "structure must be a RandomPartition, so that partitions can be left out, got "
             f"{type(structure).__name__}"
         )
     parts, seed = _parts(asked), drawn_seed(random_state)
@@ -231,8 +231,8 @@ def _checked_file(keep_in: str | os.PathLike[str] | None, random_state: Any) -> 
         raise StructentError(f"keep_in must be a file in a folder that exists, got {path}")
     if random_state is None:
         raise StructentError(
-            "keep_in needs random_state, without which folds and copies are drawn again every "
-            "time, got None; give a number, e.g. random_state=0"
+            "keep_in needs a random_state, so that folds and copies are the same every time, "
+            "got None; give a number, e.g. random_state=0"
         )
     return path
 
@@ -241,8 +241,8 @@ def _drawn(structure: Scrambled, n_permutations: int, seed: int) -> Orbit:
     orbit = draw_copies(structure, n_permutations, np.random.default_rng(seed))
     if not orbit.copies:
         raise StructentError(
-            "there must be a scrambled copy that differs from the structure, got one that is the "
-            "same however its classes are scrambled; no permutation can test it"
+            "there must be a scrambled copy that differs from the structure, got a structure that "
+            "stays the same however its classes are scrambled; no permutation can test it"
         )
     return orbit
 
@@ -251,7 +251,7 @@ def _permuted(
     scoring: Scoring, orbit: Orbit, losses: FloatArray, stop_after: int | None,
     tell: OnProgress,
 ) -> tuple[PValue, FloatArray]:  # fmt: skip
-    """Return the p-value, and the losses of the copies that it was counted from."""
+    """Return the p-value, and the losses of the copies that it is based on."""
     null, as_good = list[FloatArray](), list[bool]()
     tell("scrambled copies", 0, len(orbit.copies))
     with closing(scoring.losses_of(orbit.copies)) as scored:

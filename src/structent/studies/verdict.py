@@ -1,4 +1,4 @@
-"""What follows from a comparison: use the structure, do not use it, or undecided."""
+"""The conclusion of a comparison: use the structure, do not use it, or undecided."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Reason: TypeAlias = Literal["helps", "harms", "hardly any gain", "regularisation
 
 @dataclass(frozen=True)
 class Verdict:
-    """What follows, in one plain sentence.
+    """The conclusion of a comparison.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ def verdict(
     without: float,
     n_plain: int,
 ) -> Verdict:
-    """Return what follows from the differences.
+    """Return the conclusion from the differences.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def verdict(
 
 
 def _digits(value: float) -> str:
-    """Return a number with three decimals, more where it would be 0.
+    """Return a number with three decimals, or more if it would be rounded to 0.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def _digits(value: float) -> str:
 
 
 def _with_interval(difference: Difference, value: float, *, sign: str = "") -> str:
-    """Return a value with the half width of an interval, both with as many decimals.
+    """Return a value and the half width of its interval, with the same number of decimals.
 
     Examples
     --------

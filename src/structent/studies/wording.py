@@ -1,4 +1,4 @@
-"""How the terminal and the report say what a comparison chose and recommends."""
+"""The sentences in which terminal and report say what a comparison chose and recommends."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from structent.studies.comparison import Comparison
 from structent.studies.plan import NONE, Candidate
 
 _MANY_SPLITS = 50  # more hardly narrow an interval
+_WORTH_REPEATING = 0.9  # repeats must find gains this much smaller to be recommended
 
 
 def shown_candidate(candidate: Candidate, model: str) -> str:
@@ -49,12 +50,12 @@ def chosen_sentence(comparison: Comparison) -> str:
             f"Validation rows chose {shown_candidate(most, comparison.model)} most often, in "
             f"{count} of {n_splits} splits"
         )
-        text += "." if most == NONE else f", and no structure in {n_plain}."
+        text += f", and no structure in {n_plain}." if most != NONE and n_plain > 0 else "."
     return f"{text} For scrambled copies they chose no structure in {n_plain_copies} of {n_copies}."
 
 
 def kept_sentence(comparison: Comparison, model: object) -> str:
-    """Return what a saved model is: its structure, its mechanism, its rows, its rounds."""
+    """Return a sentence on a saved model: its structure, mechanism, rows and rounds."""
     candidate = comparison.recommended
     if candidate == NONE:
         how = "without the structure"
@@ -65,11 +66,18 @@ def kept_sentence(comparison: Comparison, model: object) -> str:
     return f"Trained {how}, on all {comparison.task.n_rows:,} rows ({kind})."
 
 
-def next_steps(comparison: Comparison) -> list[str]:
-    """Return what to do where a comparison could not decide: what more of the same would find.
+def next_steps(comparison: Comparison, *, repeats: str = "--repeats {}") -> list[str]:
+    """Return what to do if a comparison could not decide: which gains more work would find.
 
-    More repeats make the interval narrower only down to what the rows themselves allow: the
-    training sets of all splits share their rows.
+    The training sets of all splits share their rows. So more repeats make the interval only a
+    little narrower, and they are not recommended if they gain less than a tenth.
+
+    Parameters
+    ----------
+    comparison
+        What was found.
+    repeats
+        How to ask for a number of repeats: on the command line or in Python.
     """
     verdict, difference = comparison.verdict, comparison.against_none
     if verdict.finding != "undecided":
@@ -77,15 +85,14 @@ def next_steps(comparison: Comparison) -> list[str]:
     n_splits, n_folds = comparison.n_splits, comparison.plan.n_folds
     steps = []
     n_repeats = _MANY_SPLITS // n_folds
-    if n_repeats * n_folds >= 2 * n_splits:
-        share = 1 / (n_folds - 1)
-        ratio = sqrt((1 / (n_repeats * n_folds) + share) / (1 / n_splits + share))
-        steps.append(
-            f"To find a gain of {ratio * difference.smallest_found:.3g}, add --repeats {n_repeats}."
-        )
+    share = 1 / (n_folds - 1)
+    ratio = sqrt((1 / max(n_repeats * n_folds, n_splits) + share) / (1 / n_splits + share))
+    if ratio <= _WORTH_REPEATING:
+        gain = ratio * difference.smallest_found
+        steps.append(f"To find a gain of {gain:.2g}, add {repeats.format(n_repeats)}.")
     half = difference.smallest_found / 2
     steps.append(
-        f"To find half of it, {half:.2g}, takes about {4 * comparison.task.n_rows:,} rows: the "
-        "same command on a table four times as long."
+        f"To find a gain of {half:.2g}, you need about {4 * comparison.task.n_rows:,} rows, four "
+        "times as many."
     )
     return steps

@@ -4,33 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from structent._compiled import kernel
 from structent._threads import in_parts
 from structent._typing import FloatArray, IndexArray, IntArray
 from structent.errors import StructentError
-from structent.kernels import fused
+from structent.kernels import cpu, fused
 from structent.kernels.coarse import CoarseLayouts
 from structent.kernels.layout import Layout
-from structent.trees import sketch
+from structent.trees import rounds, sketch
 from structent.trees.forest import Forest, GrowingForest
-from structent.trees.growing import BinnedTable, Limits, Nodes, Room, RowArray, grow_tree
+from structent.trees.growing import (
+    BinnedTable,
+    Limits,
+    Nodes,
+    Room,
+    RowArray,
+    grow_tree,
+    prepared,
+)
+from structent.trees.leaves import BLOCK, add_to_rows, sum_gradients, write_leaves, write_values
 from structent.trees.smoothing import Relatives
-from structent.trees.vectors import add_numbers
-
-DIGEST_OF_VECTORS = "f45ee1860b8d88a4"  # Numba's cache does not see edits there
 
 Margins: TypeAlias = NDArray[np.float32]
 
-_BLOCK = 2048  # rows that are summed by themselves, whatever the number of threads
 _WORTH_A_THREAD = 50_000  # numbers
 _DRAWN_ROUNDS, _DRAWN_ROWS = 16, 100_000  # that are drawn at once, at most
+_KEPT_DRAWS = 32  # of at most 1.2 MB each
+# With fewer numbers no step of a round is shared by threads.
+_FEW_NUMBERS = 2 * _WORTH_A_THREAD
 _RACE_ROUNDS, _SMOOTHING_RACE_ROUNDS, _RACE_RATE, _RACE_PATIENCE = 40, 80, 0.3, 6
+
+# What compiled rounds take where leaves borrow nothing, and where nobody judges.
+_NO_RELATIVES = (
+    np.empty((0, 0), np.int32), np.empty(0), np.empty(0), np.empty((0, 0)), np.empty((0, 0)),
+)  # fmt: skip
+_NOBODY = rounds.Held(
+    np.empty((0, 0), np.uint8), np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0),
+    np.empty((0, 0), np.float32), np.empty(0, np.float32), np.empty(0, np.float32), np.empty(0),
+)  # fmt: skip
 
 
 class Examples(NamedTuple):
@@ -133,19 +149,37 @@ def boost(  # noqa: PLR0913  what may change with every round, one by one
     """
     under_way = Booster(rows, start, how)
     judge = None if validation is None or plain is None else _Judge(validation, start, plain, how)
-    for number in range(how.n_rounds):
-        relatives = relatives_of_round(number) if how.leaf_smoothing > 0 else None
-        under_way.add_tree(loss_of_round(number), blocks_of_round(number), relatives)
-        loss = None if judge is None else judge.loss_with_last(under_way.trees)
-        on_round(number, loss)
-        if judge is not None and judge.has_turned(how.early_stopping_rounds):
-            break
+    smooths = how.leaf_smoothing > 0
+    done = 0
+    while done < how.n_rounds and not (judge is not None and judge.has_turned):
+        some = [
+            _Round(
+                loss_of_round(number),
+                blocks_of_round(number),
+                relatives_of_round(number) if smooths else None,
+            )
+            for number in range(done, min(done + under_way.n_drawn, how.n_rounds))
+        ]
+        if under_way.can_compile(some, judge):
+            under_way.add_trees(len(some), some[0], judge)
+        else:
+            under_way.add_one_by_one(some, judge)
+        for number in range(done, under_way.trees.n_trees):
+            on_round(number, None if judge is None else float(judge.held.mean_losses[number]))
+        done = under_way.trees.n_trees
     if judge is None:
         return Boosted(under_way.trees.first(how.n_rounds), (), np.empty(0))
-    n_trees = under_way.trees.n_trees
-    n_kept = n_trees if how.early_stopping_rounds is None else judge.best_round + 1
-    forest = under_way.trees.first(n_kept)
-    return Boosted(forest, tuple(judge.losses), judge.shares_of_rows)
+    n_kept = done if how.early_stopping_rounds is None else judge.best_round + 1
+    losses = tuple(judge.held.mean_losses[:done].tolist())
+    return Boosted(under_way.trees.first(n_kept), losses, judge.shares_of_rows)
+
+
+class _Round(NamedTuple):
+    """What a round is given: its loss, what splits are searched on, and related classes."""
+
+    loss: Loss
+    blocks: IntArray | None
+    relatives: Relatives | None
 
 
 def best_depth(depths: Sequence[int], boosted: Callable[[Boosting], Boosted], how: Boosting) -> int:
@@ -249,15 +283,15 @@ class Booster:
         self._leaf_of = np.empty(len(rows.labels), np.int32)
         self._statistics = np.empty((0, 0, 0), np.float32)
         self._room = Room()
-        self._drawn: list[_Draw] = []
         self.trees = GrowingForest(len(start))
 
     def add_tree(
         self, loss: Loss, blocks: IntArray | None = None, relatives: Relatives | None = None
     ) -> None:
         """Grow the next tree, and add its values to the logits of all rows."""
-        how = self._how
-        drawn = self._next_draw()
+        how, (n_rows, n_classes) = self._how, self._margins.shape
+        n_columns = self._rows.table.bins.shape[1]
+        drawn = _Draw.of(self.trees.n_trees, _Chance.of(how), n_rows, n_columns, n_classes)
         fused.gradient_and_curvature(
             self._margins, self._rows.labels, self._weights, loss.layout,
             curvature=how.curvature, gradient=self._gradient,
@@ -265,54 +299,111 @@ class Booster:
             losses=self._losses, n_threads=how.n_threads, coarse=loss.sets,
         )  # fmt: skip
         table, is_signed = self._rows.table, self._write_statistics(blocks, drawn.direction)
-        if len(drawn.columns) < table.bins.shape[1]:
+        if len(drawn.columns) < n_columns:
             table = table.take(drawn.columns)
         nodes = grow_tree(
             table, self._statistics, drawn.seen, self._limits, self._room,
-            self._margins.shape[1], how.n_threads, is_signed=is_signed,
+            n_classes, how.n_threads, is_signed=is_signed,
         )  # fmt: skip
         values = self.trees.add(nodes, drawn.columns, -self._exponent)
         self._write_values(nodes, drawn.seen, relatives, values)
         if len(drawn.others):
-            margins = self._margins[drawn.others]
-            bins = self._rows.table.bins[drawn.others]
-            self.trees.add_last_to(margins, bins, how.n_threads)
-            self._margins[drawn.others] = margins
+            bins = self._rows.table.bins
+            self.trees.add_last_to(self._margins, bins, how.n_threads, drawn.others)
 
-    def _next_draw(self) -> _Draw:
-        """Return what is random in the next round.
+    def add_one_by_one(self, some: Sequence[_Round], judge: _Judge | None) -> None:
+        """Grow several trees, each by its own steps; fewer if the judge turns."""
+        for each in some:
+            self.add_tree(*each)
+            if judge is not None:
+                judge.add_last(self.trees)
+                if judge.has_turned:
+                    return
 
-        With few rows several rounds are drawn at once: between the other work of a round, a draw
-        took nearly twice as long.
-        """
-        if not self._drawn:
-            first, (n_rows, n_classes) = self.trees.n_trees, self._margins.shape
-            n_rounds = min(max(_DRAWN_ROWS // n_rows, 1), _DRAWN_ROUNDS)
-            n_columns = self._rows.table.bins.shape[1]
-            for number in reversed(range(first, first + n_rounds)):
-                self._drawn.append(_Draw.of(number, self._how, n_rows, n_columns, n_classes))
-        return self._drawn.pop()
+    def can_compile(self, some: Sequence[_Round], judge: _Judge | None) -> bool:
+        """Whether :meth:`add_trees` can do these rounds: in one thread, all of them alike."""
+        how, (n_rows, n_classes) = self._how, self._margins.shape
+        n_columns = self._rows.table.bins.shape[1]
+        is_small = n_rows * max(n_columns, n_classes) < _FEW_NUMBERS
+        has_sets = some[0].loss.sets is not None or (judge is not None and judge.has_sets)
+        return (
+            (how.n_threads == 1 or is_small)
+            and how.colsample >= 1
+            and not has_sets
+            and some[0].blocks is None
+            and all(each.loss is some[0].loss for each in some)
+            and all(each.relatives is some[0].relatives for each in some)
+        )
+
+    def add_trees(self, n_trees: int, each: _Round, judge: _Judge | None) -> None:
+        """Grow several trees in one compiled call; fewer if the judge turns."""
+        how, (n_rows, n_classes) = self._how, self._margins.shape
+        n_columns = self._rows.table.bins.shape[1]
+        drawn = _drawn_rounds(
+            self.trees.n_trees, n_trees, _Chance.of(how), n_rows, n_columns, n_classes
+        )
+        is_sketch = how.split_search == "sketch"
+        self._make_statistics(None, is_sketch=is_sketch)
+        growth = prepared(
+            self._rows.table, self._statistics, np.empty(n_rows, np.int32), self._limits,
+            self._room, n_classes, is_signed=not is_sketch and not self._hessian.size,
+        )  # fmt: skip
+        rows = rounds.Rows(
+            self._rows.labels, self._weights, self._margins, self._gradient, self._hessian,
+            self._losses, self._leaf_of,
+        )  # fmt: skip
+        held, plain = (_NOBODY, each.loss) if judge is None else (judge.held, judge.loss)
+        way = rounds.Way(
+            how.learning_rate, self._limits.reg_lambda,
+            0.0 if each.relatives is None else how.leaf_smoothing, -self._exponent,
+            fused.CURVATURES[how.curvature] if self._hessian.size else cpu.NO_CURVATURE,
+            self.trees.n_trees, 0 if judge is None else judge.best_round,
+            how.n_rounds if how.early_stopping_rounds is None else how.early_stopping_rounds,
+        )  # fmt: skip
+        trees = self.trees.room_for(n_trees, len(growth.nodes.left))
+        relatives = _NO_RELATIVES if each.relatives is None else each.relatives.arrays
+        n_done, best_round = rounds.add_rounds(
+            rows, held, each.loss.layout.arrays, plain.layout.arrays, relatives,
+            # A copy: rows are put in the order of leaves.
+            drawn._replace(seen=drawn.seen.copy()), way, *growth, trees,
+        )  # fmt: skip
+        self.trees.take(trees, n_done)
+        if judge is not None:
+            judge.take(n_done, best_round)
+
+    @property
+    def n_drawn(self) -> int:
+        """How many rounds are drawn at once: with many rows one, with few several."""
+        return min(max(_DRAWN_ROWS // len(self._margins), 1), _DRAWN_ROUNDS)
 
     def _write_statistics(
         self, blocks: IntArray | None, direction: NDArray[np.float32] | None
     ) -> bool:
         """Write what splits are searched on; return whether it is the gradient alone."""
-        n_rows, n_classes = self._gradient.shape
+        self._make_statistics(blocks, is_sketch=direction is not None)
         given, is_signed = (self._gradient, self._hessian), False
         write: Callable[..., None]
         if direction is not None:
             write = partial(sketch.write_direction, *given, direction)
-            shape = sketch.pair_shape(n_rows)
         elif blocks is not None:
             write = partial(sketch.write_blocks, *given, blocks)
-            shape = sketch.wide_shape(n_rows, blocks.max() + 1)
         else:
             write, is_signed = partial(sketch.write_full, *given), not self._hessian.size
-            shape = (sketch.signed_shape if is_signed else sketch.wide_shape)(n_rows, n_classes)
-        if self._statistics.shape != shape:
-            self._statistics = np.empty(shape, np.float32)
         write(self._statistics, self._how.n_threads)
         return is_signed
+
+    def _make_statistics(self, blocks: IntArray | None, *, is_sketch: bool) -> None:
+        """Make room for what splits are searched on."""
+        n_rows, n_classes = self._gradient.shape
+        if is_sketch:
+            shape = sketch.pair_shape(n_rows)
+        elif blocks is not None:
+            shape = sketch.wide_shape(n_rows, blocks.max() + 1)
+        else:
+            of_full = sketch.wide_shape if self._hessian.size else sketch.signed_shape
+            shape = of_full(n_rows, n_classes)
+        if self._statistics.shape != shape:
+            self._statistics = np.empty(shape, np.float32)
 
     def _write_values(
         self, nodes: Nodes, seen: RowArray, relatives: Relatives | None, values: Margins
@@ -320,19 +411,19 @@ class Booster:
         """Write the values of each leaf, (leaves, classes), and add them to its rows."""
         how, (n_rows, n_classes) = self._how, self._margins.shape
         n_threads = max(1, min(how.n_threads, n_rows * n_classes // _WORTH_A_THREAD))
-        _write_leaves(nodes.begin, nodes.end, nodes.left, seen, self._leaf_of)
+        write_leaves(nodes.begin, nodes.end, nodes.left, seen, self._leaf_of)
         # Blocks of rows are summed by themselves, so that the number of threads does not show.
-        n_blocks = -(-n_rows // _BLOCK)
+        n_blocks = -(-n_rows // BLOCK)
         sums: NDArray[Any] = np.empty((n_blocks, len(values), 2, n_classes), np.float32)
         in_parts(
-            _sum_gradients, n_blocks, n_threads, self._leaf_of, self._gradient, self._hessian, sums
+            sum_gradients, n_blocks, n_threads, self._leaf_of, self._gradient, self._hessian, sums
         )
         if relatives is not None:
             of_leaves = sums.sum(axis=0, dtype=np.float64)  # (leaves, 2, classes)
             sums = relatives.smoothed(of_leaves, how.leaf_smoothing)[None]
-        _write_values(sums, self._limits.reg_lambda, how.learning_rate, values)
+        write_values(sums, self._limits.reg_lambda, how.learning_rate, values)
         in_parts(
-            _add_to_rows, n_blocks, n_threads, self._leaf_of, values.reshape(-1), n_classes,
+            add_to_rows, n_blocks, n_threads, self._leaf_of, values.reshape(-1), n_classes,
             self._margins.reshape(-1),
         )  # fmt: skip
 
@@ -343,33 +434,51 @@ class _Judge:
     def __init__(self, rows: Examples, start: FloatArray, loss: Loss, how: Boosting) -> None:
         if not rows.weights.max(initial=0) > 0:
             raise StructentError("validation rows must have a weight above 0, got none that has")
-        self._rows, self._loss, self._n_threads = rows, loss, how.n_threads
+        n_rows = len(rows.labels)
         weights = rows.weights / rows.weights.max()  # sums of huge ones would overflow
-        self._shares = weights / weights.sum()
-        self._margins = _margins(start, len(rows.labels))
-        self._ones = np.ones(len(rows.labels), np.float32)
-        self._losses = np.empty(len(rows.labels), np.float32)
-        self.losses: list[float] = []
-        self.shares_of_rows: FloatArray = np.empty(0)
-        self.best_round = 0
-
-    def loss_with_last(self, trees: GrowingForest) -> float:
-        """Return the mean loss with one more tree, the last."""
-        trees.add_last_to(self._margins, self._rows.table.bins, self._n_threads)
-        fused.gradient_and_curvature(
-            self._margins, self._rows.labels, self._ones, self._loss.layout, losses=self._losses,
-            n_threads=self._n_threads, coarse=self._loss.sets,
+        losses, least = np.empty((2, n_rows), np.float32)
+        self.held = rounds.Held(
+            rows.table.bins, rows.labels, np.ones(n_rows, np.float32), weights / weights.sum(),
+            _margins(start, n_rows), losses, least, np.empty(how.n_rounds),
         )  # fmt: skip
-        self.losses.append(float(self._losses @ self._shares))
-        is_first = len(self.losses) == 1
-        if is_first or self.losses[-1] < self.losses[self.best_round]:
-            self.best_round = len(self.losses) - 1
-            self.shares_of_rows = self._losses * self._shares
-        return self.losses[-1]
+        self.loss, self._how = loss, how
+        self.best_round, self._n_done = 0, 0
 
-    def has_turned(self, patience: int | None) -> bool:
-        """Whether the loss has not become better for so many rounds."""
-        return patience is not None and len(self.losses) - 1 - self.best_round >= patience
+    @property
+    def has_sets(self) -> bool:
+        """Whether some rows are known by sets of classes."""
+        return self.loss.sets is not None
+
+    @property
+    def has_turned(self) -> bool:
+        """Whether the loss has not become better for as many rounds as it may."""
+        patience = self._how.early_stopping_rounds
+        return patience is not None and self._n_done - 1 - self.best_round >= patience
+
+    @property
+    def shares_of_rows(self) -> FloatArray:
+        """What each row adds to the mean loss of the best round."""
+        shares: FloatArray = self.held.least * self.held.shares
+        return shares
+
+    def add_last(self, trees: GrowingForest) -> None:
+        """Judge one more tree, the last."""
+        held, number, n_threads = self.held, self._n_done, self._how.n_threads
+        trees.add_last_to(held.margins, held.bins, n_threads)
+        fused.gradient_and_curvature(
+            held.margins, held.labels, held.ones, self.loss.layout, losses=held.losses,
+            n_threads=n_threads, coarse=self.loss.sets,
+        )  # fmt: skip
+        held.mean_losses[number] = rounds.weighted_sum(held.losses, held.shares)
+        is_best = number == 0 or held.mean_losses[number] < held.mean_losses[self.best_round]
+        if is_best:
+            held.least[:] = held.losses
+        self.take(1, number if is_best else self.best_round)
+
+    def take(self, n_trees: int, best_round: int) -> None:
+        """Take over what was found of more trees."""
+        self._n_done += n_trees
+        self.best_round = best_round
 
 
 def _margins(start: FloatArray, n_rows: int) -> Margins:
@@ -395,14 +504,50 @@ class _Draw(NamedTuple):
     direction: NDArray[np.float32] | None
 
     @classmethod
-    def of(cls, number: int, how: Boosting, n_rows: int, n_columns: int, n_classes: int) -> _Draw:
+    def of(cls, number: int, chance: _Chance, n_rows: int, n_columns: int, n_classes: int) -> _Draw:
         """Return what is drawn in a round, by its number."""
-        rng = np.random.default_rng((how.seed, number))
-        seen, others = _sampled_rows(n_rows, how.subsample, rng)
-        columns = _sampled_columns(n_columns, how.colsample, rng)
-        is_sketch = how.split_search == "sketch"
-        direction = sketch.random_direction(n_classes, rng) if is_sketch else None
+        rng = np.random.default_rng((chance.seed, number))
+        seen, others = _sampled_rows(n_rows, chance.subsample, rng)
+        columns = _sampled_columns(n_columns, chance.colsample, rng)
+        direction = sketch.random_direction(n_classes, rng) if chance.is_sketch else None
         return cls(seen, others, columns, direction)
+
+
+class _Chance(NamedTuple):
+    """What decides the draws of all rounds."""
+
+    seed: int
+    subsample: float
+    colsample: float
+    is_sketch: bool
+
+    @classmethod
+    def of(cls, how: Boosting) -> _Chance:
+        return cls(how.seed, how.subsample, how.colsample, how.split_search == "sketch")
+
+
+@lru_cache(maxsize=_KEPT_DRAWS)
+def _drawn_rounds(
+    first: int, n_rounds: int, chance: _Chance, n_rows: int, n_columns: int, n_classes: int
+) -> rounds.Drawn:
+    """Return the draws of some rounds for compiled code.
+
+    They are kept, because the fits of a study draw the same: candidates have one seed, and as many
+    rows. With few rows a draw takes a third of the time of a round.
+    """
+    draws = [
+        _Draw.of(number, chance, n_rows, n_columns, n_classes)
+        for number in range(first, first + n_rounds)
+    ]
+    directions = [draw.direction for draw in draws if draw.direction is not None]
+    return rounds.Drawn(
+        np.concatenate([draw.seen for draw in draws]),
+        np.cumsum([0, *(len(draw.seen) for draw in draws)]),
+        np.concatenate([draw.others for draw in draws]),
+        np.cumsum([0, *(len(draw.others) for draw in draws)]),
+        draws[0].columns,
+        np.array(directions) if directions else np.empty((0, 0), np.float32),
+    )
 
 
 def _sampled_rows(
@@ -422,65 +567,3 @@ def _sampled_columns(n_columns: int, share: float, rng: np.random.Generator) -> 
     if n_seen == n_columns:
         return np.arange(n_columns)
     return np.sort(rng.permutation(n_columns)[:n_seen])
-
-
-@kernel
-def _write_leaves(begin: Any, end: Any, left: Any, seen: Any, leaf_of: Any) -> None:
-    """Write the leaf of each row, -1 for those that the tree has not seen."""
-    leaf_of[:] = -1
-    leaf = 0
-    for node in range(begin.size):
-        if left[node] == 0:
-            for r in range(begin[node], end[node]):
-                leaf_of[seen[r]] = leaf
-            leaf += 1
-
-
-@kernel
-def _sum_gradients(
-    first: int, last: int, leaf_of: Any, gradient: Any, hessian: Any, sums: Any
-) -> None:
-    """Write the sums of gradient and curvature over the rows of each leaf, block by block."""
-    n_classes = gradient.shape[1]
-    for block in range(first, last):
-        sums[block] = 0
-        for row in range(block * _BLOCK, min((block + 1) * _BLOCK, leaf_of.size)):
-            leaf = leaf_of[row]
-            if leaf < 0:
-                continue
-            g, h, of_row = sums[block, leaf, 0], sums[block, leaf, 1], gradient[row]
-            if hessian.size:
-                curvature = hessian[row]
-                for c in range(n_classes):
-                    g[c] += of_row[c]
-                    h[c] += curvature[c]
-            else:
-                for c in range(n_classes):
-                    g[c] += of_row[c]
-                    h[c] += abs(of_row[c])
-
-
-@kernel
-def _write_values(sums: Any, reg_lambda: float, learning_rate: float, values: Any) -> None:
-    """Write the values of each leaf, given its sums of gradient and curvature in every block."""
-    for leaf in range(values.shape[0]):
-        for c in range(values.shape[1]):
-            gradient, curvature = 0.0, 0.0
-            for block in range(sums.shape[0]):
-                gradient += sums[block, leaf, 0, c]
-                curvature += sums[block, leaf, 1, c]
-            curvature += reg_lambda
-            # Rows without weight have neither gradient nor curvature.
-            step = -gradient / curvature if curvature > 0 else 0.0
-            values[leaf, c] = learning_rate * step
-
-
-@kernel
-def _add_to_rows(
-    first: int, last: int, leaf_of: Any, values: Any, n_classes: int, margins: Any
-) -> None:
-    """Add the values of their leaf to the logits of the rows in blocks first to last - 1."""
-    for row in range(first * _BLOCK, min(last * _BLOCK, leaf_of.size)):
-        if leaf_of[row] >= 0:
-            leaf = np.int64(leaf_of[row])
-            add_numbers(values, leaf * n_classes, n_classes, margins, row * n_classes)

@@ -6,7 +6,7 @@ import json
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +21,14 @@ from structent.trees.growing import Nodes
 from structent.trees.walking import (
     SMALL_TREE,
     add_small_trees,
+    add_tree_to_some,
     add_trees,
     count_runs,
     write_runs,
     write_steps,
 )
 
-DIGEST_OF_WALKING = "09587b442d69a348"  # Numba's cache does not see edits there
+DIGEST_OF_WALKING = "79da5b2c412780fb"  # Numba's cache does not see edits there
 
 _LEAST_ROWS = 1024  # for a thread
 _VISITS_OF_A_STEP = 50  # how many nodes and runs are compared with a row in the time of a step
@@ -38,7 +39,7 @@ _DTYPES = {
 }  # fmt: skip
 _TABLES = ("goes_left", "values")  # arrays of two axes
 _LONGEST_HEADER = 1000  # bytes
-_ONE_ROOT = np.zeros(2, np.int64)  # the first node of a forest of one tree
+ONE_ROOT = np.zeros(2, np.int64)  # the first node of a forest of one tree
 _LARGEST = float(np.finfo(np.float32).max)
 DEEPEST_TREE = 30  # max_depth of the estimator is at most this
 
@@ -156,6 +157,27 @@ class Forest:
         return forest
 
 
+class TreeArrays(NamedTuple):
+    """Where compiled code writes trees: see :class:`Forest`, and for the last three its steps.
+
+    Attributes
+    ----------
+    first_node, first_leaf
+        The first node and the first leaf of each tree, and what is behind the last one.
+    """
+
+    first_node: IndexArray
+    first_leaf: IndexArray
+    column: NDArray[np.int32]
+    child: NDArray[np.int32]
+    goes_left: NDArray[np.uint64]
+    gain: NDArray[np.float32]
+    values: NDArray[np.float32]
+    step: NDArray[np.uint64]
+    goes_right: NDArray[np.uint64]
+    depth: IndexArray
+
+
 class GrowingForest:
     """Trees that are added one after the other, in arrays with room for more of them."""
 
@@ -183,7 +205,7 @@ class GrowingForest:
         n_nodes, node, leaf = len(nodes.left), self._first_node[-1], self._first_leaf[-1]
         last_leaf = leaf + (n_nodes + 1) // 2
         self._make_room(node + n_nodes, last_leaf)
-        _write_tree(
+        write_tree(
             nodes.left, nodes.column, nodes.gain, nodes.goes_left, columns, gain_exponent, node,
             leaf, self._column, self._child, self._goes_left, self._gain, self._step,
             self._goes_right, self._depth,
@@ -199,14 +221,34 @@ class GrowingForest:
         if n_leaves > len(self._values):
             self._values = _longer(self._values, 2 * n_leaves)
 
-    def add_last_to(self, margins: NDArray[np.float32], bins: BinTable, n_threads: int = 1) -> None:
-        """Add the values of the last tree to the logits of each row, (n, classes)."""
-        in_parts(
-            add_trees, len(bins), n_threads, _ONE_ROOT, self._step, self._goes_right.reshape(-1),
-            self._depth, self._child[self._first_node[-2] :], self._values.reshape(-1),
-            bins.reshape(-1), bins.shape[1], margins.shape[1], margins.reshape(-1),
-            least=_LEAST_ROWS,
+    def add_last_to(
+        self, margins: NDArray[np.float32], bins: BinTable, n_threads: int = 1,
+        some: IndexArray | None = None,
+    ) -> None:  # fmt: skip
+        """Add the values of the last tree to the logits of all rows, or some, (n, classes)."""
+        arguments = (
+            self._step, self._goes_right.reshape(-1), self._depth,
+            self._child[self._first_node[-2] :], self._values.reshape(-1), bins.reshape(-1),
+            bins.shape[1], margins.shape[1], margins.reshape(-1),
         )  # fmt: skip
+        if some is None:
+            in_parts(add_trees, len(bins), n_threads, ONE_ROOT, *arguments, least=_LEAST_ROWS)
+        else:
+            in_parts(add_tree_to_some, len(some), n_threads, some, *arguments, least=_LEAST_ROWS)
+
+    def room_for(self, n_trees: int, most_nodes: int) -> TreeArrays:
+        """Return the arrays that more trees, each of at most so many nodes, are written to."""
+        node, leaf = self._first_node[-1], self._first_leaf[-1]
+        self._make_room(node + n_trees * most_nodes, leaf + n_trees * (most_nodes + 1) // 2)
+        return TreeArrays(
+            np.full(n_trees + 1, node), np.full(n_trees + 1, leaf), self._column, self._child,
+            self._goes_left, self._gain, self._values, self._step, self._goes_right, self._depth,
+        )  # fmt: skip
+
+    def take(self, trees: TreeArrays, n_trees: int) -> None:
+        """Take over the first trees that were written to the arrays of :meth:`room_for`."""
+        self._first_node += trees.first_node[1 : n_trees + 1].tolist()
+        self._first_leaf += trees.first_leaf[1 : n_trees + 1].tolist()
 
     def first(self, n_trees: int) -> Forest:
         """Return the first trees."""
@@ -319,7 +361,7 @@ def damaged(why: str) -> StructentError:
 
 
 @kernel
-def _write_tree(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
+def write_tree(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
     left: Any, column_of: Any, gain_of: Any, bins_left: Any, columns: Any, gain_exponent: int,
     first_node: int, first_leaf: int, column: Any, child: Any, goes_left: Any, gain: Any,
     step: Any, goes_right: Any, depth: Any,
@@ -327,11 +369,12 @@ def _write_tree(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
     """Write the nodes of a tree behind others, from ``first_node`` on, and its steps."""
     leaf, last_node = first_leaf, first_node + left.size
     for node in range(left.size):
-        at = first_node + node
+        at, is_leaf = first_node + node, left[node] == 0
         for word in range(4):
-            goes_left[at, word] = _bits(bins_left, node, 64 * word)
+            # What was searched for a leaf is not part of the tree, and may not even be written.
+            goes_left[at, word] = _U(0) if is_leaf else _bits(bins_left, node, 64 * word)
             goes_right[node, word] = ~goes_left[at, word]
-        if left[node] == 0:
+        if is_leaf:
             column[at], child[at], gain[at] = -1, leaf, 0
             leaf += 1
             continue

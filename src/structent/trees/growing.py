@@ -19,7 +19,7 @@ from structent.trees.vectors import LANES, PAIR
 
 # Numba's cache does not see edits there
 DIGEST_OF_HISTOGRAM = "302ed90278d25018"
-DIGEST_OF_SPLITS = "b6f6f1a520c8f879"
+DIGEST_OF_SPLITS = "3e8ac4aef403b809"
 
 RowArray: TypeAlias = NDArray[np.int32]
 Statistics: TypeAlias = NDArray[np.float32]
@@ -31,7 +31,7 @@ _MOST_MEMORY = 2**29  # bytes of all histograms; beyond it no parent's histogram
 # The steps of growing a tree; the second to the fourth can be shared by threads.
 _BEGIN, _PARTITION, _FILL, _SEARCH, _END = range(5)
 # Places in the counts of ``_Plan``
-_N_NODES, _N_SLOTS, _N_CHOSEN, _N_WORK, _N_FRESH = range(5)  # how many there are
+N_NODES, _N_SLOTS, _N_CHOSEN, _N_WORK, _N_FRESH = range(5)  # how many there are
 _FIRST_WORK, _LAST_WORK, _FIRST_FRESH, _LAST_FRESH = range(5, 9)  # what is done at a time
 
 
@@ -150,7 +150,7 @@ class _Plan(NamedTuple):
     Attributes
     ----------
     counts
-        How many nodes there are, and so on: see ``_N_NODES`` to ``_LAST_FRESH``.
+        How many nodes there are, and so on: see ``N_NODES`` to ``_LAST_FRESH``.
     chosen, left_ends
         The nodes that are split, and where the rows of their left children end.
     work
@@ -249,6 +249,32 @@ def grow_tree(
     is_signed
         Whether the statistics are gradients only, with their magnitudes for curvatures.
     """
+    growth, nodes, plan, found, ends = prepared(
+        table, statistics, rows, limits, room, n_classes, is_signed=is_signed
+    )
+    n_added = len(rows) * table.bins.shape[1] * len(statistics)
+    if n_threads > 1 and n_added >= 2 * _WORTH_A_THREAD:
+        _grow_in_threads(n_threads, growth, nodes, plan, found, ends)
+    else:
+        grow(growth, nodes, plan, found, *ends)
+    return nodes.first(int(plan.counts[N_NODES]))
+
+
+class Prepared(NamedTuple):
+    """What a tree is grown from, the memory that it takes, and where it ends."""
+
+    growth: Growth
+    nodes: Nodes
+    plan: _Plan
+    found: _Found
+    ends: tuple[int, int, bool, bool]
+
+
+def prepared(
+    table: BinnedTable, statistics: Statistics, rows: RowArray, limits: Limits, room: Room,
+    n_classes: int, *, is_signed: bool,
+) -> Prepared:  # fmt: skip
+    """Return what :func:`grow` takes: see :func:`grow_tree`."""
     n_chunks, _, n_row_lanes = statistics.shape
     n_lanes = 2 * LANES if is_signed else n_row_lanes
     n_columns, n_cells = table.bins.shape[1], int(table.first_cell[-1])
@@ -258,17 +284,13 @@ def grow_tree(
     nodes, plan, found = room.lists(most_leaves, n_slots, n_columns, n_cells)
     histograms = room.histograms(n_slots * n_chunks * n_cells * n_lanes)
     share = 1.0 if n_lanes == PAIR else 1.0 / n_classes
-    growth = _Growth(
+    growth = Growth(
         rows, room.spare(len(rows)), table.bins, table.first_cell, table.n_bins,
         table.is_categorical, table.has_missing, statistics, n_lanes, share, limits.reg_lambda,
         limits.min_child_weight, histograms,
     )  # fmt: skip
     ends = (limits.max_depth, most_leaves, limits.max_leaves is not None, keeps_parents)
-    if n_threads > 1 and len(rows) * n_columns * n_chunks >= 2 * _WORTH_A_THREAD:
-        _grow_in_threads(n_threads, growth, nodes, plan, found, ends)
-    else:
-        _grow(growth, nodes, plan, found, *ends)
-    return nodes.first(int(plan.counts[_N_NODES]))
+    return Prepared(growth, nodes, plan, found, ends)
 
 
 def _sizes(limits: Limits, n_rows: int, n_bytes: int) -> tuple[int, int, bool]:
@@ -286,7 +308,7 @@ def _sizes(limits: Limits, n_rows: int, n_bytes: int) -> tuple[int, int, bool]:
     return most_leaves, max(1, _MOST_MEMORY // n_bytes), False
 
 
-class _Growth(NamedTuple):
+class Growth(NamedTuple):
     """What a tree is grown from: see :func:`grow_tree`, and its histograms."""
 
     rows: RowArray
@@ -305,7 +327,7 @@ class _Growth(NamedTuple):
 
 
 @kernel
-def _grow(
+def grow(
     growth: Any, nodes: Any, plan: Any, found: Any, max_depth: int, most_leaves: int,
     is_best_first: bool, keeps_parents: bool,
 ) -> None:  # fmt: skip
@@ -339,7 +361,7 @@ def _grow(
 
 
 def _grow_in_threads(
-    n_threads: int, growth: _Growth, nodes: Nodes, plan: _Plan, found: _Found,
+    n_threads: int, growth: Growth, nodes: Nodes, plan: _Plan, found: _Found,
     ends: tuple[int, int, bool, bool],
 ) -> None:  # fmt: skip
     """Grow a tree in several threads, which share the work of every step."""
@@ -410,7 +432,7 @@ def _begin(n_rows: int, nodes: Any, plan: Any, most_leaves: int) -> None:
     counts = plan.counts
     counts[:] = 0
     _write_node(nodes, 0, 0, n_rows, 0)
-    counts[_N_NODES] = counts[_N_SLOTS] = 1
+    counts[N_NODES] = counts[_N_SLOTS] = 1
     if most_leaves > 1:
         counts[_N_WORK] = counts[_N_FRESH] = 1
         _write_work(plan.work, 0, 0, n_rows, 0, -1)
@@ -462,7 +484,7 @@ def _choose_level(nodes: Any, plan: Any) -> None:
 @inlined
 def _choose_best(nodes: Any, plan: Any, most_leaves: int) -> None:
     """Choose the leaf that gains most from a split, as long as there may be more leaves."""
-    n_nodes, best, gain = plan.counts[_N_NODES], -1, np.float32(0)
+    n_nodes, best, gain = plan.counts[N_NODES], -1, np.float32(0)
     if (n_nodes + 1) // 2 < most_leaves:
         for node in range(n_nodes):
             if nodes.left[node] == 0 and nodes.gain[node] > gain:
@@ -531,7 +553,7 @@ def _partition_rows(  # noqa: PLR0913, PLR0917  plain arrays, not an object of t
 def _open_children(nodes: Any, plan: Any, max_depth: int, keeps_parents: bool) -> None:
     """Write the children of the nodes that are split, and which histograms they need."""
     counts, work = plan.counts, plan.work
-    n_nodes, n_slots, n_work, n_fresh = counts[_N_NODES], counts[_N_SLOTS], 0, 0
+    n_nodes, n_slots, n_work, n_fresh = counts[N_NODES], counts[_N_SLOTS], 0, 0
     for place in range(counts[_N_CHOSEN]):
         node, child, middle = plan.chosen[place], n_nodes, plan.left_ends[place]
         begin, end, depth = nodes.begin[node], nodes.end[node], nodes.depth[node] + 1
@@ -558,7 +580,7 @@ def _open_children(nodes: Any, plan: Any, max_depth: int, keeps_parents: bool) -
             work, n_work, nodes.begin[smaller], nodes.end[smaller], n_slots, nodes.slot[node]
         )
         n_work, n_slots = n_work + 1, n_slots + 1
-    counts[_N_NODES], counts[_N_SLOTS] = n_nodes, n_slots
+    counts[N_NODES], counts[_N_SLOTS] = n_nodes, n_slots
     counts[_N_WORK], counts[_N_FRESH], counts[_FIRST_WORK] = n_work, n_fresh, 0
     counts[_FIRST_FRESH] = counts[_LAST_FRESH] = 0
 

@@ -43,7 +43,7 @@ def write_full(gradient: Floats, hessian: Floats, statistics: Floats, n_threads:
 
     Without a hessian the curvature is the magnitude of the gradient, which alone is written.
     """
-    in_parts(_write_full, len(gradient), n_threads, gradient, hessian, statistics,
+    in_parts(write_some_whole, len(gradient), n_threads, gradient, hessian, statistics,
              least=_LEAST_ROWS)  # fmt: skip
 
 
@@ -71,7 +71,7 @@ def write_direction(
     The curvature along the direction was no better: with it, a few classes decide.
     """
     in_parts(
-        _write_direction, len(gradient), n_threads, gradient.reshape(-1), hessian.reshape(-1),
+        write_some_along, len(gradient), n_threads, gradient.reshape(-1), hessian.reshape(-1),
         direction, statistics.reshape(-1), least=_LEAST_ROWS,
     )  # fmt: skip
 
@@ -89,7 +89,8 @@ def random_direction(n_classes: int, rng: np.random.Generator) -> Floats:
 
 
 @kernel
-def _write_full(first: int, last: int, gradient: Any, hessian: Any, statistics: Any) -> None:
+def write_some_whole(first: int, last: int, gradient: Any, hessian: Any, statistics: Any) -> None:
+    """Write what :func:`write_full` does for some of the rows."""
     n_classes = gradient.shape[1]
     for chunk in range(statistics.shape[0]):
         begin = chunk * LANES
@@ -122,9 +123,10 @@ def _write_blocks(
 
 
 @kernel
-def _write_direction(
+def write_some_along(
     first: int, last: int, gradient: Any, hessian: Any, direction: Any, statistics: Any
 ) -> None:
+    """Write what :func:`write_direction` does for some of the rows."""
     n_classes = direction.size
     shares = np.full(n_classes, np.float32(1 / n_classes))
     for row in range(first, last):

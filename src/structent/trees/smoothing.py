@@ -77,7 +77,7 @@ class Relatives:
         n_partitions, n_classes = block_of.shape
         if 2 * n_partitions < n_classes:
             return relatives
-        table = relatives._mixed_by_blocks(np.eye(n_classes), 0.0, 1.0)
+        table = relatives._mixed(np.eye(n_classes), 0.0, 1.0)
         table[np.diag_indices(n_classes)] = np.where(total > 0, 0.0, 1.0)
         return cls(block_of, own, given, taken, table)
 
@@ -102,18 +102,20 @@ class Relatives:
 
     def smoothed(self, sums: FloatArray, smoothing: float) -> FloatArray:
         """Return the sums times S, (..., classes)."""
-        if self.table is not None:
-            mixed: FloatArray = (1.0 - smoothing) * sums + smoothing * (sums @ self.table)
-            return mixed
-        return self._mixed_by_blocks(sums, 1.0 - smoothing, smoothing)
+        return self._mixed(sums, 1.0 - smoothing, smoothing)
 
-    def _mixed_by_blocks(self, sums: FloatArray, kept: float, shared: float) -> FloatArray:
+    def _mixed(self, sums: FloatArray, kept: float, shared: float) -> FloatArray:
         """Return kept times the sums, plus shared times the sums times R."""
         mixed = np.empty(sums.shape)
         rows, mixed_rows = (each.reshape(-1, sums.shape[-1]) for each in (sums, mixed))
-        factors = (kept, shared, self.own, self.given, self.taken)
-        _mix(rows, self.block_of, *factors, mixed_rows)
+        mix(rows, kept, shared, self.arrays, mixed_rows)
         return mixed
+
+    @property
+    def arrays(self) -> tuple[IntArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+        """What compiled code takes; the table is empty where blocks are cheaper."""
+        table = np.empty((0, 0)) if self.table is None else self.table
+        return self.block_of, self.own, self.given, self.taken, table
 
 
 def _coarse(structure: RandomPartition) -> tuple[IntArray, FloatArray] | None:
@@ -140,17 +142,22 @@ def _block_sizes(block_of: IntArray) -> FloatArray:
 
 
 @kernel
-def _mix(
-    sums: Any, block_of: Any, kept: float, shared: float, own: Any, given: Any, taken: Any,
-    mixed: Any,
-) -> None:  # fmt: skip
-    """Write sums (kept I + shared R), line by line: O(partitions x classes) for each."""
+def mix(sums: Any, kept: float, shared: float, relatives: Any, mixed: Any) -> None:
+    """Write sums (kept I + shared R), line by line: see :attr:`Relatives.arrays`."""
+    block_of, own, given, taken, table = relatives
     n_classes = sums.shape[1]
     of_blocks = np.empty(n_classes)
     for i in range(sums.shape[0]):
+        if table.size:
+            for c in range(n_classes):
+                mixed[i, c] = kept * sums[i, c]
+            for other in range(n_classes):
+                for c in range(n_classes):
+                    mixed[i, c] += shared * sums[i, other] * table[other, c]
+            continue
         for c in range(n_classes):
             mixed[i, c] = (kept + shared * own[c]) * sums[i, c]
-        for t in range(block_of.shape[0]):
+        for t in range(block_of.shape[0]):  # O(partitions x classes)
             of_blocks[:] = 0
             for c in range(n_classes):
                 of_blocks[block_of[t, c]] += given[c] * sums[i, c]

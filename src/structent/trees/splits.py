@@ -302,10 +302,15 @@ def _order_of_categories(g: Any, h: Any, total_g: Any, total_h: Any, lam: Any) -
         if norm > 0:
             for c in range(n):
                 direction[c] = turned[c] / norm
-    along = np.empty(n_bins, np.float32)
+    along, order = np.empty(n_bins, np.float32), np.empty(n_bins, np.int64)
     for b in range(n_bins):
         along[b] = _product(values[b], direction, products)
-    return np.argsort(along, kind="mergesort")
+        place = b
+        while place > 0 and along[order[place - 1]] > along[b]:  # at most 255 times
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = b
+    return order
 
 
 @inlined

@@ -57,15 +57,34 @@ def add_trees(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
                 add_numbers(values, of_leaf, n_classes, margins, (tile + r) * n_classes)
 
 
+@kernel
+def add_tree_to_some(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
+    first: int, last: int, rows: Any, step: Any, goes_right: Any, depth: Any, child: Any,
+    values: Any, bins: Any, n_columns: int, n_classes: int, margins: Any,
+) -> None:  # fmt: skip
+    """Add the values of one tree to the logits of ``rows[first:last]``."""
+    for place in range(first, last):
+        node, at = _U(0), rows[place] * n_columns
+        for _ in range(depth[0]):
+            node = _next_node(step, goes_right, bins, at, node)
+        of_leaf = np.int64(child[node]) * n_classes
+        add_numbers(values, of_leaf, n_classes, margins, rows[place] * n_classes)
+
+
 @inlined
 def _take_step(
     step: Any, goes_right: Any, bins: Any, at: int, n_columns: int, n_rows: int, nodes: Any
 ) -> None:
     for r in range(n_rows):
-        node = nodes[r]
-        b = _U(bins[_U(at + r * n_columns) + (step[node] & _U(0xFFFFFFFF))])
-        bits = goes_right[(node << _U(2)) | (b >> _U(6))]
-        nodes[r] = (step[node] >> _U(32)) + ((bits >> (b & _U(63))) & _U(1))
+        nodes[r] = _next_node(step, goes_right, bins, at + r * n_columns, nodes[r])
+
+
+@inlined
+def _next_node(step: Any, goes_right: Any, bins: Any, at: int, node: Any) -> Any:
+    """Return the child that a row goes to, whose bins begin at a place; of a leaf, the leaf."""
+    b = _U(bins[_U(at) + (step[node] & _U(0xFFFFFFFF))])
+    bits = goes_right[(node << _U(2)) | (b >> _U(6))]
+    return (step[node] >> _U(32)) + ((bits >> (b & _U(63))) & _U(1))
 
 
 @kernel

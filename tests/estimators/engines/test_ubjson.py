@@ -90,7 +90,7 @@ LARGE = b"L" + struct.pack(">q", 2**62)
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "breaks off"),
+        (b"", "ends too early"),
         (b"i\1i", "1 bytes too many"),
         (b"N", "a value of the kind 'N'"),
         (b"\xff", "a value of the kind"),
@@ -101,8 +101,8 @@ LARGE = b"L" + struct.pack(">q", 2**62)
         (b"[$S#" + _length(0), "a value of the kind 'S'"),
         (b"[$dL" + _length(0), "no length"),
         (b"[i\1]", "no length"),
-        (b"[#i\1i\1", "a length is no 64-bit number"),
-        (b"{" + _text("a") * 2, "a length is no 64-bit number"),
+        (b"[#i\1i\1", "a length is not a 64-bit number"),
+        (b"{" + _text("a") * 2, "a length is not a 64-bit number"),
         (to_ubjson({"a": 1})[:-1] + to_ubjson({"a": 1})[1:], "the field 'a' twice"),
         (b"S" + _length(1) + b"\xff", "utf-8"),
         ((b"[#" + _length(1)) * 21 + b"Z", "too many values"),

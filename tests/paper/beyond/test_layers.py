@@ -171,3 +171,42 @@ def test_runs_that_are_not_finished_make_no_page(paper_command, results):
     code, _, err = paper_command(*asked)
     assert code == 0, err
     assert (results / "layers.md").exists()
+
+
+def test_what_takes_longer_is_run_where_it_is_asked_for_alone():
+    def asked(*problems):
+        return Asked(Path("folder"), Path("out"), "command", problems or None)
+
+    names = [each.name for each in layers.experiments(asked())]
+    assert names == ["layers-1A", "layers-1D"]
+    large, tuned = layers.experiments(asked("1A-5000", "1C"))
+    assert {(run["experiment"], run["size"]) for run in large.runs()} == {("1A", 5000)}
+    assert {(run["experiment"], run["size"]) for run in tuned.runs()} == {("1C", 1000)}
+    assert {run["network"] for run in tuned.runs()} == {"mobilenet_v2_imagenet"}
+    for each in (large, tuned):
+        assert {run["loss"] for run in each.runs()} == set(LAYERS)
+        for run in each.runs():  # what is recorded of the same images stands beside it
+            standard = OF_PAPER_AND_1C[run["experiment"], run["size"], "standard", run["trial"]]
+            assert standard.settings == run | {"loss": "standard"}
+
+
+OF_PAPER_AND_1C = {
+    tuple(run.settings[name] for name in WHAT): run
+    for run in Kept(RECORDED / "cifar100.jsonl").finished()
+    if run.settings["preset"] == {**PRESETS, "1C": "quick"}.get(run.settings["experiment"])
+}
+
+
+def test_what_takes_longer_has_its_place_when_it_is_finished(results):
+    assert "## 1C" not in page(results).text
+    for each in (FromNothing(Path("folder"), (5000,)), layers.FineTuned(Path("folder"))):
+        for settings in each.runs():
+            standard = settings | {"loss": "standard"}
+            run = OF_PAPER_AND_1C[tuple(standard[name] for name in WHAT)]
+            Kept(results / "layers.jsonl").add(
+                Finished(settings, run.result, run.seconds, run.date, run.machine)
+            )
+    text = page(results).text
+    for experiment, size in (("1A", 5000), ("1C", 1000)):
+        lines = lines_of(text, experiment, size)
+        assert lines["structured layer - standard", "last epoch, 3 trials"][0] == "+0.0000 ± 0.0000"

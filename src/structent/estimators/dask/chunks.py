@@ -1,4 +1,4 @@
-"""Tables, labels and weights of Dask, chunk by chunk: looked through, encoded, predicted for."""
+"""Dask tables, labels and weights, chunk by chunk: read, encoded, and used for predictions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Chunk(NamedTuple):
     weights: Any
 
     def apply(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what a function makes of the three, and of more arguments, not computed yet."""
+        """Return a function of the three, and of more arguments, not computed yet."""
         return dask.delayed(function, pure=False)(*self, *arguments)
 
 
@@ -114,7 +114,7 @@ def surveyed_structure(
     *,
     allow_blocks: bool,
 ) -> Structure | None:
-    """Return the structure, built from all labels where it is a short form."""
+    """Return the structure, built from all labels if it is a short form."""
     labels = None
     if isinstance(structure, str) and not allow_blocks:
         labels = _all_labels(chunks, cluster)
@@ -124,7 +124,7 @@ def surveyed_structure(
 def surveyed_classes(
     structure: Structure | None, chunks: Sequence[Chunk], cluster: Cluster
 ) -> Classes:
-    """Return the classes of the structure, or those of all labels if there is none."""
+    """Return the classes of the structure, or of all labels if there is none."""
     if structure is not None:
         return Classes.of_structure(structure)
     return Classes.of(None, _all_labels(chunks, cluster))
@@ -157,14 +157,14 @@ def surveyed_columns(X: Any, cluster: Cluster) -> Columns:
 def surveyed_class_weights(
     class_weight: Any, classes: Classes, chunks: Sequence[Chunk], cluster: Cluster
 ) -> FloatArray:
-    """Return what the weight of a row is multiplied by, for the code of its label, (codes,)."""
+    """Return the factor of a row's weight for each code of its label, (codes,)."""
     every = np.arange(classes.n_codes)
     if not isinstance(class_weight, str):
         return row_weights(None, class_weight, every, classes)
     of_all = _shared(classes)
     found = cluster.compute([chunk.apply(_totals, of_all) for chunk in chunks], "y")
     totals: FloatArray = np.sum(found, axis=0)
-    # As if each code were one row that has all its weight.
+    # As if each code were one row with the code's total weight.
     weighted = row_weights(totals, class_weight, every, classes)
     class_weights: FloatArray = np.ones(len(every))
     return np.divide(weighted, totals, out=class_weights, where=totals > 0)
@@ -173,7 +173,7 @@ def surveyed_class_weights(
 def sampled_rows(
     chunks: Sequence[Chunk], n_rows: int, seed: int, cluster: Cluster
 ) -> tuple[Any, NDArray[Any], FloatArray | None]:
-    """Return the table, labels and weights of at most so many rows, drawn from all alike."""
+    """Return the table, labels and weights of a random sample of at most this many rows."""
     counts = cluster.compute([dask.delayed(len)(chunk.labels) for chunk in chunks], "y")
     ends = np.cumsum(counts)
     rng = np.random.default_rng(seed)
@@ -207,7 +207,7 @@ def encoded_chunks(
     encoder
         How rows become numbers.
     class_weights
-        What the weight of a row is multiplied by, for the code of its label, (codes,).
+        The factor of a row's weight for each code of its label, (codes,).
     """
     arguments = _shared(encoder), _shared(class_weights)
     return [chunk.apply(_encoded, *arguments) for chunk in chunks]
@@ -229,7 +229,7 @@ def validation_rows(lazy: Sequence[Any], encoder: Encoder, cluster: Cluster) -> 
 def held_back_rows(
     lazy: Sequence[Any], fraction: float, seed: int, encoder: Encoder, cluster: Cluster
 ) -> tuple[TrainingRows, TrainingRows, FloatArray]:
-    """Return encoded chunks as rows to train on, with their totals last, and rows held back."""
+    """Return encoded chunks as rows to train on, with their totals last, and held-out rows."""
     split = dask.delayed(split_rows, pure=False)
     pairs = [split(rows, fraction, seed, number) for number, rows in enumerate(lazy)]
     kept = cluster.persist(pairs, "X")
@@ -241,7 +241,7 @@ def held_back_rows(
 def split_rows(
     rows: TrainingRows, fraction: float, seed: int, number: int
 ) -> tuple[TrainingRows, TrainingRows]:
-    """Return the rows to train on, and those held back: a function of the seed and the chunk.
+    """Return the rows to train on, and the held-out rows: a function of the seed and the chunk.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def split_rows(
 
 
 def predictions(X: Any, model: Any, method: str, arguments: tuple[Any, ...]) -> Any:
-    """Return what a method of a fitted model predicts for a Dask table, as a Dask array."""
+    """Return the predictions of a fitted model's method for a Dask table, as a Dask array."""
     none = getattr(model, method)(row_of(X), *arguments)[:0]
     predicted = dask.delayed(_of_chunk)
     everywhere = _shared(model)
@@ -264,7 +264,7 @@ def predictions(X: Any, model: Any, method: str, arguments: tuple[Any, ...]) -> 
 
 
 def in_array(parts: Sequence[Any], counts: Sequence[float], like: NDArray[Any]) -> Any:
-    """Return delayed arrays, one below the other, as a Dask array of the type of ``like``."""
+    """Return delayed arrays, stacked by rows, as a Dask array of the type of ``like``."""
     tail = like.shape[1:]
     arrays = [
         da.from_delayed(part, shape=(count, *tail), meta=like[:0])
@@ -279,8 +279,8 @@ def _shared(value: Any) -> Any:
 
 
 def _delayed(array: Any) -> NDArray[Any]:
-    # As it is: optimised, a key would mean one thing here and another in a later graph, which the
-    # scheduler warns of as a cause of deadlocks.
+    # Not optimised: otherwise a key would mean different things here and in a later graph, which
+    # the scheduler warns about as a cause of deadlocks.
     delayed: NDArray[Any] = array.to_delayed(optimize_graph=False)
     return delayed
 
@@ -293,7 +293,7 @@ def _table_chunks(X: Any) -> list[Any]:
 
 
 def _row_counts(X: Any) -> tuple[float, ...]:
-    """Return the number of rows in each chunk, NaN where it is not known."""
+    """Return the number of rows in each chunk, NaN if it is not known."""
     counts: tuple[float, ...] = (
         (np.nan,) * X.npartitions if isinstance(X, dd.DataFrame) else X.chunks[0]
     )
@@ -313,11 +313,11 @@ def _column_chunks(values: Any, name: str, counts: tuple[float, ...]) -> list[An
         if values.shape[0] != n_rows:
             raise StructentError(f"{name} has {values.shape[0]} rows but X has {n_rows}")
         values = values.rechunk((counts,))
-    # Of unknown length, chunks can be matched by number alone; each pair is checked when computed.
+    # Chunks of unknown length can only be matched by number; each pair is checked when computed.
     chunks = list(_delayed(values) if isinstance(values, da.Array) else values.to_delayed())
     if len(chunks) != len(counts):
         raise StructentError(
-            f"{name} must have as many chunks as X where their rows are not known, {len(counts)}, "
+            f"{name} must have as many chunks as X if their rows are not known, {len(counts)}, "
             f"got {len(chunks)}; rechunk() or repartition() one of them"
         )
     return chunks
@@ -390,7 +390,7 @@ def _in_arrays(
 
 
 def _check_weights(mean: float) -> None:
-    """Refuse weights whose sums float32 would lose: only on one machine are they scaled."""
+    """Refuse weights whose sums float32 cannot hold: on Dask they are not scaled."""
     if not 1 / _ORDINARY <= mean <= _ORDINARY:
         raise StructentError(
             f"the mean weight of the rows must be between {1 / _ORDINARY:g} and {_ORDINARY:g} on "

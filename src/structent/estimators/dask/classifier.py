@@ -62,28 +62,28 @@ class DaskStructuredBoostingClassifier(
 ):
     """:class:`~structent.estimators.boosting.StructuredBoostingClassifier` on a Dask cluster.
 
-    The table stays on the workers, chunk by chunk, and XGBoost trains where it is: there should be
-    at least as many chunks as workers. Predictions for Dask tables are Dask arrays, computed when
-    they are needed.
+    The table stays on the workers, chunk by chunk, and XGBoost trains there. There should be at
+    least as many chunks as workers. Predictions for Dask tables are Dask arrays, computed when they
+    are needed.
 
     Parameters
     ----------
     structure, weights, n_estimators, learning_rate, min_child_weight, reg_lambda
-        As there. ``weights="auto"`` chooses on at most 20,000 rows, drawn uniformly from all and
-        brought to the client.
+        As there. ``weights="auto"`` chooses on at most 20,000 random rows, which are brought to the
+        client.
     max_depth
         The depth of the trees; "auto" is 3, because no depths are tried out on a cluster.
     subsample, colsample, trees, curvature, early_stopping_rounds, class_weight
-        As there. There is no refit on the rows that were held back.
+        As there. There is no refit with the held-out rows.
     engine
         "xgboost", the only one that trains on Dask.
     split_search
         "full" or "auto", which is the same here. For "structured" XGBoost 3.2 would sum leaf values
         over the rows of one worker only, and workers would not agree on the model.
     validation_fraction
-        The share of the rows held back for early stopping if there is no ``eval_set``. Each row is
-        drawn by itself, as a function of the seed and its chunk: the shares of the classes differ,
-        unlike on one machine.
+        The share of the rows held out for early stopping if there is no ``eval_set``. Each row is
+        drawn independently, as a function of the seed and its chunk. Unlike on one machine, the
+        shares of the classes may differ.
     random_state, progress, allow_blocks
         As there.
     n_jobs
@@ -92,10 +92,10 @@ class DaskStructuredBoostingClassifier(
         The client of the cluster; the current one if None.
     timeout
         How many seconds a worker waits for another before training fails. It also limits the wait
-        for a first worker, and for one that is gone: if a worker dies while it trains, the fit
-        fails, mostly at once and at the latest after this time. Rows of a worker that died before
-        are loaded again by the others if Dask can do that, and all of them are trained on. How long
-        the training itself takes is not limited.
+        for a first worker, and for a lost one: if a worker dies during training, the fit fails,
+        usually at once and at the latest after this time. If a worker died earlier, the others load
+        its rows again if Dask can do that, and all rows are used. The time of the training itself
+        is not limited.
 
     Attributes
     ----------
@@ -224,7 +224,7 @@ class DaskStructuredBoostingClassifier(
         return self
 
     def decision_function(self, X: Any) -> Any:
-        """Return the logits, (n, classes), but of two classes the log odds of the second, (n,)."""
+        """Return the logits, (n, classes); for two classes, the log odds of the second, (n,)."""
         return self._predicted("decision_function", X)
 
     def predict(self, X: Any) -> Any:
@@ -234,13 +234,13 @@ class DaskStructuredBoostingClassifier(
     def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of the classes, (n, classes), in the order of ``classes_``.
 
-        As all predictions: a Dask array, not computed yet, for a table of Dask, and an array of
-        NumPy for any other.
+        Like all predictions, this is a lazy Dask array for a Dask table, and a NumPy array for any
+        other table.
         """
         return self._predicted("predict_proba", X)
 
     def predict_log_proba(self, X: Any) -> Any:
-        """Return the logarithms of the probabilities, exact where those underflow."""
+        """Return the logarithms of the probabilities, exact also if these underflow."""
         return self._predicted("predict_log_proba", X)
 
     def predict_level(self, X: Any, level: str) -> Any:
@@ -260,7 +260,7 @@ class DaskStructuredBoostingClassifier(
         return copy.deepcopy(self._fitted_local())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file, the same as that of the model for one machine.
+        """Write the model to a file, in the same format as on one machine.
 
         :meth:`StructuredBoostingClassifier.load` and :meth:`load` read it.
         """
@@ -268,7 +268,7 @@ class DaskStructuredBoostingClassifier(
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the model of a file that either class wrote, to predict for tables of Dask."""
+        """Return the model of a file that either class wrote, to predict for Dask tables."""
         local = StructuredBoostingClassifier.load(path)
         own = cls._get_param_names()  # a model of one machine has more of them
         parameters = local.get_params(deep=False)
@@ -282,7 +282,7 @@ class DaskStructuredBoostingClassifier(
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
-        # A connection stays where it is: a copy elsewhere uses the client that it finds there.
+        # A connection is not copied: a copy elsewhere uses the client that it finds there.
         state: dict[str, Any] = super().__getstate__()
         return {**state, "client": None}
 
@@ -323,7 +323,7 @@ class DaskStructuredBoostingClassifier(
         random: np.random.RandomState,
         cluster: Cluster,
     ) -> Structure | None:
-        """Return the structure with its weights, which only "auto" needs rows for."""
+        """Return the structure with its weights; only "auto" needs rows for that."""
         structure = surveyed_structure(
             self.structure, chunks, cluster, allow_blocks=self.allow_blocks
         )
@@ -368,7 +368,7 @@ class DaskStructuredBoostingClassifier(
         random: np.random.RandomState,
         cluster: Cluster,
     ) -> tuple[TrainingRows, TrainingRows | None, FloatArray]:
-        """Return the rows to train on, those that decide when to stop, and the codes' totals."""
+        """Return the rows to train on, the rows that decide when to stop, and the codes' totals."""
         if eval_chunks is None and self.early_stopping_rounds is not None:
             fraction = checked_fraction(self.validation_fraction, "validation_fraction")
             return held_back_rows(lazy, fraction, _seed(random), encoder, cluster)

@@ -1,4 +1,4 @@
-"""A Dask cluster: what runs on it, trains on it, and goes wrong on it."""
+"""A Dask cluster: running tasks, training, and what can go wrong."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ load_optional("dask", extra="dask", purpose=_PURPOSE)
 distributed = load_optional("distributed", extra="dask", purpose=_PURPOSE)
 xgboost_dask = load_optional("xgboost.dask", extra="dask", purpose=_PURPOSE)
 
-# How XGBoost says that a worker is gone: its sockets closed, or Dask moved its task elsewhere.
+# XGBoost's messages if a worker is gone: its sockets closed, or Dask moved its task elsewhere.
 _SIGNS_OF_DEATH = ("src/collective", "Invalid worker address", "Missing required workers")
 _LOOK = 1.0  # seconds between two looks at which workers there are
 
@@ -59,7 +59,7 @@ class Cluster:
 
     @classmethod
     def of(cls, client: Any, timeout: Any) -> Cluster:
-        """Return the cluster of a client, or of the current one if None, with a worker at least."""
+        """Return the cluster of a client, or of the current one if None; it has a worker."""
         seconds = checked_integer(timeout, "timeout", at_least=1, at_most=2**31 - 1)
         client = _current_client() if client is None else client
         is_client = isinstance(client, distributed.Client)
@@ -79,7 +79,7 @@ class Cluster:
 
     @property
     def n_threads(self) -> int:
-        """How many threads the workers have; the fewest, as all wait for the slowest."""
+        """The smallest number of threads of a worker, because all wait for the slowest."""
         return int(min(self.client.nthreads().values()))
 
     def compute(self, lazy: Sequence[Any], what: str) -> list[Any]:
@@ -104,7 +104,7 @@ class Cluster:
             result = self._trained(training)
         except StructentError:
             raise
-        # Whatever goes wrong on a worker is raised here: no list of its types would be whole.
+        # Any error of a worker is raised here: no list of types would be complete.
         except Exception as error:
             raise _failed_training(error, self.timeout) from error
         scores = result["history"].get(VALIDATION, {}).get(METRIC, [])
@@ -112,7 +112,7 @@ class Cluster:
 
     @contextmanager
     def progress(self, n_rounds: int, *, shown: bool) -> Iterator[OnRound]:
-        """Give what workers call after every round, with or without a bar on the client."""
+        """Yield the function that workers call after every round, with or without a bar."""
         with round_progress(n_rounds, shown=shown) as show:
             if not shown:
                 yield show
@@ -133,10 +133,10 @@ class Cluster:
 
     @contextmanager
     def _watch(self, needed: AbstractSet[str]) -> Iterator[None]:
-        """Cancel all that the client waits for if a worker is gone for longer than the timeout.
+        """Cancel everything the client waits for if a worker is gone for longer than the timeout.
 
-        Else Dask would wait for ever: for any worker if none is left, and for the same one if a
-        task is bound to it, as those of XGBoost are.
+        Otherwise Dask would wait forever: for any worker if none is left, and for the same worker
+        if a task is bound to it, as XGBoost's tasks are.
 
         Parameters
         ----------
@@ -187,7 +187,7 @@ class Cluster:
                     coll_cfg=xgboost.collective.Config(timeout=self.timeout),
                 )
             finally:
-                # They refer to themselves, and would keep the rows on the workers for a long time.
+                # Reference cycles would keep the rows on the workers for a long time.
                 for matrix in matrices:
                     matrix.worker_map.clear()
 
@@ -197,7 +197,7 @@ class Cluster:
 
 
 class _OnWorker(TreeObjective):  # type: ignore[misc]  # known at run time alone
-    """An objective where a worker may have rows for validation alone."""
+    """An objective for workers that may have only validation rows."""
 
     def __init__(self, objective: Any, n_classes: int) -> None:
         self._objective = objective
@@ -213,7 +213,7 @@ class _OnWorker(TreeObjective):  # type: ignore[misc]  # known at run time alone
 
 @dataclass(frozen=True)
 class _Telling:
-    """Tells the client of every round."""
+    """Tells the client about every round."""
 
     topic: str
 
@@ -238,8 +238,8 @@ def _failed_chunk(future: Any, number: int, what: str) -> StructentError:
         return error
     reason = future.status if error is None else f"{type(error).__name__}: {_first_line(error)}"
     if future.status == "cancelled":
-        reason = "there was no worker for as long as the timeout allows; see that workers live"
-    failure = StructentError(f"chunk {number} of {what} cannot be had from the workers: {reason}")
+        reason = "there was no worker within the timeout; check that workers are running"
+    failure = StructentError(f"chunk {number} of {what} cannot be read from the workers: {reason}")
     failure.__cause__ = error
     return failure
 
@@ -249,8 +249,8 @@ def _failed_training(error: Exception, timeout: int) -> StructentError:
     if "Poll timeout" in text or "bootstrap the communication group" in text:
         return StructentError(
             f"workers must answer each other within timeout={timeout} seconds, got no answer from "
-            "one of them while training; see that all are free and can reach each other, or raise "
-            "the timeout"
+            "one of them while training; check that all are free and can reach each other, or "
+            "raise the timeout"
         )
     # XGBoost asserts that its parts of the rows are there.
     is_lost = isinstance(error, CancelledError) or (
@@ -258,8 +258,8 @@ def _failed_training(error: Exception, timeout: int) -> StructentError:
     )
     if is_lost or any(sign in text for sign in _SIGNS_OF_DEATH):
         return StructentError(
-            "all workers must live until training ends, got one that died or failed; its log says "
-            "why, often that its memory ran out"
+            "all workers must run until training ends, got one that died or failed; its log says "
+            "why, often because it ran out of memory"
         )
     return StructentError(
         f"a worker failed while training: {type(error).__name__}: {_first_line(error)}"

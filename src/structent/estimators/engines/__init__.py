@@ -5,5 +5,5 @@ from types import ModuleType
 
 
 def engine(name: str) -> ModuleType:
-    """Return the module of an engine, loaded when it is asked for."""
+    """Return the module of an engine, which is imported only when it is needed."""
     return import_module(f"structent.estimators.engines.{name}")

@@ -20,7 +20,7 @@ from structent.structure import trivial
 from structent.trees.forest import check_children, damaged
 
 _MOST_LEAVES = 2**17
-# Of a tree's fields: those with a number for each leaf, and for each split.
+# The fields of a tree with one number per leaf, and those with one number per split.
 _OF_LEAVES = ("leaf_value", "leaf_weight", "leaf_count")
 _OF_SPLITS = (
     "split_feature", "split_gain", "threshold", "decision_type", "left_child", "right_child",
@@ -79,10 +79,10 @@ def from_bytes(
 
 
 def checked_text(content: bytes, n_classes: int, n_features: int) -> str:
-    """Return a booster's text, written again from what was checked; LightGBM checks nothing.
+    """Return a booster's text, rewritten from what was checked, because LightGBM checks nothing.
 
-    The trees alone are taken over, number by number. Names, bounds of columns and parameters are
-    not needed to predict.
+    Only the trees are kept, number by number. Names, column bounds and parameters are not needed
+    to predict.
     """
     try:
         # Not split into lines: Python knows more ends of lines than LightGBM does.
@@ -121,7 +121,7 @@ def _check_header(header: str, n_classes: int, n_features: int) -> None:
 
 
 def _checked_tree(body: str, number: int, n_features: int) -> str:
-    """Return the text of a tree that cannot be walked out of its arrays, or for ever."""
+    """Return the text of a tree, after a check that every walk ends and stays inside its arrays."""
     first, *lines = body.rstrip("\n").split("\n")
     fields = _fields(lines)
     if first != str(number) or len(fields) > _MOST_FIELDS or fields["is_linear"] != "0":
@@ -139,7 +139,7 @@ def _checked_tree(body: str, number: int, n_features: int) -> str:
     for name in _COUNTS:
         _whole(fields[name], fields[name].count(" ") + 1 if fields[name] else 0)
     left, right = (
-        # A leaf is written as -1 - leaf; here leaves are the nodes behind those with children.
+        # A leaf is written as -1 - leaf; here leaves are the nodes after those with children.
         np.array([n if n >= 0 else n_leaves - 2 - n for n in _whole(fields[side], n_leaves - 1)],
                  dtype=np.int64)
         for side in ("left_child", "right_child")
@@ -180,9 +180,9 @@ def _fields(lines: Sequence[str]) -> dict[str, str]:
 
 
 def _check_numbers(name: str, value: str, count: int | None) -> None:
-    """Refuse what are not so many finite numbers; where None is given, some of them.
+    """Refuse anything but ``count`` finite numbers, or any number of them if it is None.
 
-    A threshold may be infinite: it tells missing values from all others.
+    A threshold may be infinite: it separates missing values from all others.
     """
     if not re.fullmatch("[a-z_]{1,60}", name):
         raise ValueError(f"the field {name[:60]!r}")
@@ -197,8 +197,8 @@ def _check_numbers(name: str, value: str, count: int | None) -> None:
 
 
 def _whole(value: str, count: int) -> list[int]:
-    """Return so many whole numbers."""
-    # Counted before they are split: that takes many times the memory of the text.
+    """Return ``count`` whole numbers."""
+    # Counted before they are split, because splitting takes many times the memory of the text.
     if _count(value) != count or not all(_WHOLE.fullmatch(p[0]) for p in _PART.finditer(value)):
         raise ValueError(f"{count} whole numbers, got {value[:60]!r}")
     return [int(part[0]) for part in _PART.finditer(value)]

@@ -35,7 +35,7 @@ from structent.trees.forest import Forest, damaged
 from structent.trees.growing import BinnedTable, Limits
 from structent.trees.smoothing import Relatives
 
-# What is tried where it is to be chosen.
+# The values that "auto" tries.
 _DEPTHS = (2, 3, 4, 6, 8)
 _SMOOTHINGS = (0.0, 0.3, 0.6, 0.8)
 _ENOUGH_ROWS = 1000  # for validation; with fewer, folds of the training rows help to choose
@@ -63,7 +63,7 @@ def train(training: Training) -> Trained:
 
 
 def mean_of(models: Sequence[Any]) -> StructentModel:
-    """Return the model whose logits are the mean of those of several models."""
+    """Return the model that averages the logits of several models."""
     start = np.mean([model.start for model in models], axis=0)
     return StructentModel([part for model in models for part in model.parts], start)
 
@@ -90,7 +90,7 @@ def from_bytes(
 
 
 class Part(NamedTuple):
-    """Trees, and how values become the bins that they are split by."""
+    """Trees, and how values become bins."""
 
     bins: Bins
     forest: Forest
@@ -105,7 +105,7 @@ class StructentModel:
 
     @property
     def n_rounds(self) -> int:
-        """How many rounds it has; of several forests the first."""
+        """How many rounds it has; with several forests, the first one's."""
         return self.parts[0].forest.n_trees
 
     def margins(self, features: FloatTable, n_threads: int) -> FloatArray:
@@ -131,7 +131,7 @@ class StructentModel:
         return gains
 
     def to_bytes(self) -> bytes:
-        """Return bins and trees of each part as arrays behind a line of JSON with their sizes."""
+        """Return bins and trees of each part as arrays, after a line of JSON with their sizes."""
         contents = [(part.bins.to_bytes(), part.forest.to_bytes()) for part in self.parts]
         header = json.dumps([list(map(len, pair)) for pair in contents])
         return b"".join([header.encode(), b"\n", *(each for pair in contents for each in pair)])
@@ -140,7 +140,7 @@ class StructentModel:
 def _boosted(
     training: Training, bins: Bins, rows: TrainingRows, validation: TrainingRows | None
 ) -> Callable[..., Boosted]:
-    """Return what boosts on some rows, as it is told."""
+    """Return a function that boosts on some rows with the settings it is given."""
     examples = partial(_rows, bins=bins, n_threads=training.n_threads)
     return partial(
         boost,
@@ -155,9 +155,9 @@ def _boosted(
 
 
 def _races_of_folds(training: Training, bins: Bins) -> list[Callable[..., Boosted]]:
-    """Return what boosts outside each fold of the training rows, where validation rows are few.
+    """Return functions that boost outside each fold of the training rows, if few rows validate.
 
-    A few dozen rows cannot tell how much to smooth; all rows in turn can.
+    A few dozen rows cannot tell how much to smooth, but all rows in turn can.
     """
     rows, validation = training.rows, training.validation
     if validation is None or len(validation.labels) >= _ENOUGH_ROWS or len(rows.labels) < _N_FOLDS:
@@ -203,7 +203,7 @@ def _rows(rows: TrainingRows, bins: Bins, n_threads: int) -> Examples:
 
 
 def _losses(training: Training) -> Callable[[int], Loss]:
-    """Return what gives the loss of each round."""
+    """Return a function that gives the loss of each round."""
     structure = training.structure
     if isinstance(structure, RandomPartition):
         fixed = _loss(structure, training)
@@ -226,7 +226,7 @@ def _blocks_of_round(training: Training, number: int) -> IntArray | None:
 
 
 def _relatives(structure: Structure | None) -> Callable[[int], Relatives | None]:
-    """Return what gives the relatives of each class in a round."""
+    """Return a function that gives the relatives of each class in a round."""
     if isinstance(structure, FixedStructure):
         structure = structure.structure
     if structure is None or isinstance(structure, RandomPartition):

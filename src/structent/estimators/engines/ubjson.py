@@ -1,4 +1,4 @@
-"""UBJSON as XGBoost writes it, read in bounds: arrays of numbers become arrays of NumPy."""
+"""A safe reader of UBJSON as XGBoost writes it: arrays of numbers become NumPy arrays."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 
 _DEEPEST = 20  # objects and arrays within one another
-# Bytes for each object or array in XGBoost's files, on average, and for each other value. There can
-# be objects of two bytes, which take fifty times as many in memory.
+# Mean bytes per object or array in XGBoost's files, and per other value. An object may have only
+# two bytes, but take fifty times as many in memory.
 _OF_CONTAINER, _OF_VALUE, _OF_ALL = 25, 10, 2500
 _NUMBERS = {"i": "i1", "U": "u1", "I": ">i2", "l": ">i4", "L": ">i8", "d": ">f4", "D": ">f8"}
 _CONSTANTS = {"T": True, "F": False, "Z": None}
 
 
 def from_ubjson(content: bytes) -> Any:
-    r"""Return what UBJSON holds; for bytes that XGBoost would not write so, a ValueError.
+    r"""Return the value of UBJSON; raise ValueError for bytes that XGBoost would not write.
 
-    There is one way to write a thing: lengths are 64-bit numbers, arrays say how long they are, and
-    keys differ. Two readers can then not take it for different things.
+    Every value can be written in only one way: lengths are 64-bit numbers, arrays have a length,
+    and keys differ. So two readers cannot read different values.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def from_ubjson(content: bytes) -> Any:
 
 
 class _Reader:
-    """Where a reader is in the bytes, and how many of them are left for what it has yet to meet."""
+    """The position of a reader in the bytes, and how many values it may still read."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -87,7 +87,7 @@ class _Reader:
 
     def _length(self) -> int:
         if self._marker() != "L":
-            raise ValueError("a length is no 64-bit number")
+            raise ValueError("a length is not a 64-bit number")
         (length,) = struct.unpack(">q", self._bytes(8))
         # Even an array of constants has a byte for each of them.
         if not 0 <= length <= len(self.content) - self.at:
@@ -99,6 +99,6 @@ class _Reader:
 
     def _bytes(self, count: int) -> bytes:
         if count > len(self.content) - self.at:
-            raise ValueError("it breaks off")
+            raise ValueError("it ends too early")
         self.at += count
         return self.content[self.at - count : self.at]

@@ -64,7 +64,7 @@ def objective(training: Training) -> Any:
 
 
 def metric(training: Training) -> Any:
-    """Return what takes the place of XGBoost's log loss where labels may be sets, else None."""
+    """Return the metric that replaces XGBoost's log loss if labels may be sets, else None."""
     if training.label_sets is None:
         return None
     return _LogLossOfSets(trivial(training.structure.classes), training.label_sets)
@@ -97,7 +97,7 @@ def parameters(training: Training) -> dict[str, Any]:
 
 
 def matrix_options(rows: TrainingRows, training: Training) -> dict[str, Any]:
-    """Return what a matrix of XGBoost takes beside the features."""
+    """Return the arguments of an XGBoost matrix beside the features."""
     has_categories = any(training.is_categorical)
     types = ["c" if is_category else "q" for is_category in training.is_categorical]
     return {
@@ -109,7 +109,7 @@ def matrix_options(rows: TrainingRows, training: Training) -> dict[str, Any]:
 
 
 def callbacks(settings: Settings, on_round: OnRound, *, with_validation: bool) -> list[Any]:
-    """Return what XGBoost calls after every round."""
+    """Return the callback that XGBoost calls after every round."""
     called: list[Any] = [_OnRound(on_round)]
     if with_validation and settings.early_stopping_rounds is not None:
         called.append(
@@ -138,9 +138,9 @@ def from_bytes(
 
 
 def check_booster(content: bytes, n_classes: int, n_categories: Sequence[int | None]) -> None:
-    """Refuse what is no booster of ours: XGBoost would read outside of its arrays, or abort.
+    """Refuse anything that is not our booster: XGBoost would read outside of its arrays, or abort.
 
-    Fields that a newer XGBoost may add are passed over.
+    Fields that a newer XGBoost may add are ignored.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def _check_learner(learner: Any, n_classes: int, n_categories: Sequence[int | No
 
 
 def _check_rounds(model: Any, per_round: int) -> None:
-    """Refuse trees that do not belong to rounds of so many trees, one tree for each class."""
+    """Refuse trees that do not form whole rounds, or that belong to wrong classes."""
     n_trees = len(model["trees"])
     n_rounds, rest = divmod(n_trees, per_round)
     parameters = model["gbtree_model_param"]
@@ -209,7 +209,7 @@ def _check_rounds(model: Any, per_round: int) -> None:
 
 
 def _check_tree(tree: Any, size: int, n_categories: Sequence[int | None]) -> None:
-    """Refuse a tree that could be walked out of its arrays, or for ever."""
+    """Refuse a tree with a walk that never ends or leaves its arrays."""
     n_nodes = len(tree["left_children"])
     wanted = {"num_nodes": n_nodes, "num_feature": len(n_categories), "num_deleted": 0,
               "size_leaf_vector": size}  # fmt: skip
@@ -250,7 +250,7 @@ def _check_categories(
     sizes = _numbers(tree, "categories_sizes", ">i8", n_sets)
     if not np.array_equal(np.flatnonzero(split_type), nodes) or (split_type > 1).any():
         raise ValueError("categories_nodes")
-    # Compared before they are summed, which could overflow.
+    # Compared before they are summed, because the sum could overflow.
     if ((sizes < 1) | (sizes > n_members)).any() or sizes.sum() != n_members:
         raise ValueError("categories_sizes")
     if not np.array_equal(begins, np.cumsum(sizes) - sizes):
@@ -335,7 +335,7 @@ class _LogLossOfSets:
 
 def _matrix(rows: TrainingRows, training: Training, ref: Any = None) -> Any:
     options = matrix_options(rows, training)
-    # XGBoost asks Python for rows several times. An interrupt during such a call is lost, XGBoost
+    # XGBoost asks Python for rows several times. An interrupt during such a call is lost: XGBoost
     # takes it for the end of the rows, and the memory of the process may be damaged.
     with interrupts_postponed():
         return xgboost.QuantileDMatrix(

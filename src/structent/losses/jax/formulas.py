@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.custom_derivatives import SymbolicZero
 
 from structent.errors import LabelError
 from structent.kernels.coarse import members_of_sets
@@ -21,9 +23,12 @@ from structent.losses.jax.plan import (
     compiled,
 )
 
+# So many logits at a time, with all that is made of them, stay in the second cache of a CPU.
+_CACHED_LOGITS = 2**17
 # Up to so many masks, each an array in the shape of the logits, the loop is unrolled.
 _FEW_MASKS = 4
 _IN_BOUNDS = "promise_in_bounds"  # labels are clipped at the door
+_EXACT = lax.Precision.HIGHEST  # else some devices round the factors of a matrix product
 
 
 def loss_of_labels(rows: Array, labels: Array, structure: Structure) -> Array:
@@ -70,24 +75,9 @@ def loss_of_codes(
 @partial(jax.jit, static_argnums=0)
 def loss_of_distributions(plan: Plan, logits: Array, mass: Array, arrays: PartitionArrays) -> Array:
     """Return the loss of each row, (n,)."""
-    loss = jnp.zeros(len(logits), logits.dtype)
-    if plan.singleton_weight:
-        loss += plan.singleton_weight * _cross_entropy(jax.nn.log_softmax(logits), mass, axis=1)
-    # Classes first: segments of rows are summed several times faster than segments of columns.
-    log_q, mass = jax.nn.log_softmax(logits.T, axis=0), mass.T
-    if plan.tree is not None:
-        # From the classes up: the blocks of a level are made of those of the level before.
-        for parent, weight in plan.tree:
-            log_q, mass = _merged(log_q, mass, parent, n_blocks=int(parent.max()) + 1)
-            loss += weight * _cross_entropy(log_q, mass, axis=0)
-        return loss
-
-    def add(loss: Array, partition: tuple[Array, Array]) -> tuple[Array, None]:
-        ids, weight = partition
-        merged = _merged(log_q, mass, ids, n_blocks=len(log_q))
-        return loss + jnp.where(weight == 0, 0, weight * _cross_entropy(*merged, axis=0)), None
-
-    return lax.scan(add, loss, (arrays.block_of, arrays.weights.astype(loss.dtype)))[0]
+    if plan.tree:
+        return _loss_in_tree(plan, logits, mass)
+    return _stable_loss_of_distributions(plan, logits, mass, arrays)
 
 
 def as_matrix(rows: Array) -> Array:
@@ -143,19 +133,45 @@ def _forward_of_labels(
 
 def _backward_of_labels(plan: Plan, kept: Any, cotangent: Array) -> tuple[Any, ...]:
     terms, labels, block_of = kept
-
-    def add(total: Array, partition: tuple[Array, Array]) -> tuple[Array, None]:
-        ids, inside = partition
-        return total + jnp.where(_in_true_block(ids, labels), inside[:, None], 0), None
-
-    start = jnp.broadcast_to(terms.everywhere[:, None], terms.factor.shape)
-    unroll = len(block_of) <= FEW_PARTITIONS
-    coefficient, _ = lax.scan(add, start, (block_of, terms.inside.T), unroll=unroll)
-    is_label = jnp.arange(start.shape[1]) == labels[:, None]
+    coefficient = terms.everywhere[:, None] + _sums_over_partitions(
+        plan, terms.inside, labels, block_of
+    )
+    is_label = jnp.arange(block_of.shape[1]) == labels[:, None]
     gradient = terms.factor * coefficient - jnp.where(is_label, plan.singleton_weight, 0)
     # The cotangent comes last: a small one times a small coefficient could underflow.
     gradient_of_weights = PartitionArrays(None, cotangent @ terms.surprise)
     return cotangent[:, None] * gradient, None, gradient_of_weights
+
+
+def _sums_over_partitions(plan: Plan, values: Array, labels: Array, block_of: Array) -> Array:
+    """Return the sum of the values of the partitions whose true block holds the class.
+
+    Values are (n, partitions), sums (n, classes). Few partitions are masks, which become a part of
+    the loop that uses the sums. Many partitions of few blocks are a matrix product.
+    """
+
+    def add(sums: Array, partition: tuple[Array, Array]) -> tuple[Array, None]:
+        ids, value = partition
+        return sums + jnp.where(_in_true_block(ids, labels), value[:, None], 0), None
+
+    is_few = len(block_of) <= FEW_PARTITIONS
+    sums = jnp.zeros((len(labels), block_of.shape[1]), values.dtype)
+    if plan.ranges is not None and is_few:
+        position = jnp.asarray(plan.ranges.position)
+        start, size = (jnp.asarray(array)[labels] for array in plan.ranges[1:])
+        for t in range(len(block_of)):
+            # As numbers without a sign, those below the start are large.
+            offset = (position - start[:, t, None]).astype(jnp.uint32)
+            is_inside = offset < size[:, t, None].astype(jnp.uint32)
+            sums += jnp.where(is_inside, values[:, t, None], 0)
+        return sums
+    if plan.in_block is not None and not is_few:
+        in_block = jnp.asarray(plan.in_block, values.dtype)
+        n_first = in_block.shape[2]
+        of_true = jnp.where(in_block[labels] > 0, values[:, None, :n_first], 0)
+        sums = jnp.einsum("nbt,cbt->nc", of_true, in_block, precision=_EXACT)
+        values, block_of = values[:, n_first:], block_of[n_first:]
+    return lax.scan(add, sums, (block_of, values.T), unroll=is_few)[0]
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
@@ -176,8 +192,7 @@ def _quick_terms(
     matters underflows. What may overflow is the total, where the label is all but impossible.
     """
     factor = jnp.exp(logits - _at(logits, labels)[:, None])
-    total = factor.sum(1)
-    inside = _sums_of_true_blocks(plan, factor, labels, arrays.block_of)
+    inside, total = _sums_of_true_blocks(plan, factor, labels, arrays.block_of)
     terms = _Terms(
         label_surprise=jnp.log(total),
         surprise=jnp.log(total)[:, None] - jnp.log(inside),
@@ -189,8 +204,10 @@ def _quick_terms(
     return terms, (total < float(np.finfo(total.dtype).max) ** 0.8).all()
 
 
-def _sums_of_true_blocks(plan: Plan, values: Array, labels: Array, block_of: Array) -> Array:
-    """Return the sum of the values over each true block, (n, partitions)."""
+def _sums_of_true_blocks(
+    plan: Plan, values: Array, labels: Array, block_of: Array
+) -> tuple[Array, Array]:
+    """Return the sum of the values over each true block, (n, partitions), and over all, (n,)."""
 
     def under_mask(_: None, ids: Array) -> tuple[None, Array]:
         return None, jnp.where(_in_true_block(ids, labels), values, 0).sum(1)
@@ -201,9 +218,17 @@ def _sums_of_true_blocks(plan: Plan, values: Array, labels: Array, block_of: Arr
         taken = jnp.take_along_axis(values, rows(start[labels]), axis=1, mode=_IN_BOUNDS)
         return jnp.where(jnp.arange(window.width) < size[labels][:, None], taken, 0).sum(1)
 
-    wide = block_of[: len(block_of) - len(plan.windows)]
-    _, sums = lax.scan(under_mask, None, wide, unroll=len(wide) <= _FEW_MASKS)
-    return jnp.concatenate([sums, *(of_members(window)[None] for window in plan.windows)]).T
+    n_first = 0 if plan.in_block is None else plan.in_block.shape[2]
+    wide = block_of[n_first : len(block_of) - len(plan.windows)]
+    _, masked = lax.scan(under_mask, None, wide, unroll=len(wide) <= _FEW_MASKS)
+    others = [masked.T, *(of_members(window)[:, None] for window in plan.windows)]
+    if not n_first:
+        return jnp.concatenate(others, axis=1), values.sum(1)
+    in_block = jnp.asarray(plan.in_block, values.dtype)
+    of_blocks = jnp.einsum("nc,cbt->nbt", values, in_block, precision=_EXACT)
+    first = jnp.where(in_block[labels] > 0, of_blocks, 0).sum(1)
+    # Any partition's blocks together are all classes, which saves a pass over the values.
+    return jnp.concatenate([first, *others], axis=1), of_blocks[:, :, 0].sum(1)
 
 
 def _stable_terms(plan: Plan, logits: Array, labels: Array, arrays: PartitionArrays) -> _Terms:
@@ -316,6 +341,147 @@ def _loss_of_codes(
 
 
 _loss_of_codes.defvjp(_forward_of_codes, _backward_of_codes)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _loss_in_tree(plan: Plan, logits: Array, mass: Array) -> Array:
+    """Return the loss of each row of distributions, the partitions being a tree."""
+    return _loss_and_gradient_in_tree(plan, logits, mass)[0]
+
+
+def _derivative_in_tree(
+    plan: Plan, primals: tuple[Array, Array], tangents: tuple[Any, Any]
+) -> tuple[Array, Array]:
+    logits, mass = primals
+    by_logits, by_mass = tangents
+    loss, gradient = _loss_and_gradient_in_tree(plan, logits, mass)
+    tangent = jnp.zeros_like(loss)
+    if not isinstance(by_logits, SymbolicZero):
+        tangent += (gradient * by_logits).sum(1)
+    if not isinstance(by_mass, SymbolicZero):  # rare, so that it has no formula of its own
+        stable = partial(_stable_loss_of_distributions, plan, logits, arrays=None)
+        tangent += jax.jvp(stable, (mass,), (by_mass,))[1]
+    return loss, tangent
+
+
+_loss_in_tree.defjvp(_derivative_in_tree, symbolic_zeros=True)
+
+
+def _loss_and_gradient_in_tree(plan: Plan, logits: Array, mass: Array) -> tuple[Array, Array]:
+    """Return the loss of each row, and its gradient by the logits, (n, classes)."""
+    of_rows = partial(_loss_and_gradient_of_few_rows, plan)
+    loss, gradient = lax.platform_dependent(
+        logits, mass, cpu=partial(_some_rows_at_a_time, of_rows), default=of_rows
+    )
+    return loss, gradient
+
+
+def _some_rows_at_a_time(
+    of_rows: Callable[[Array, Array], tuple[Array, Array]], logits: Array, mass: Array
+) -> tuple[Array, Array]:
+    """Visit as many rows at a time as stay in the cache of a CPU, which takes 0.6 of the time."""
+    n, n_classes = logits.shape
+    size = 2 ** int(np.log2(max(1, _CACHED_LOGITS / n_classes)))
+    if n <= size:
+        return of_rows(logits, mass)
+    n_full = n - n % size
+    parts = [x[:n_full].reshape(-1, size, n_classes) for x in (logits, mass)]
+    loss, gradient = lax.map(lambda rows: of_rows(*rows), tuple(parts))
+    loss, gradient = loss.reshape(n_full), gradient.reshape(n_full, n_classes)
+    if n_full == n:
+        return loss, gradient
+    rest = of_rows(logits[n_full:], mass[n_full:])
+    return jnp.concatenate([loss, rest[0]]), jnp.concatenate([gradient, rest[1]])
+
+
+def _loss_and_gradient_of_few_rows(plan: Plan, logits: Array, mass: Array) -> tuple[Array, Array]:
+    # Classes first in both branches: segments of rows are summed several times faster than segments
+    # of columns.
+    loss, gradient, is_good = _quick_loss_in_tree(plan, logits, mass)
+
+    def stable() -> tuple[Array, Array]:
+        of_logits = partial(_stable_loss_of_distributions, plan, mass=mass, arrays=None)
+        exact, pull_back = jax.vjp(of_logits, logits)
+        return exact, pull_back(jnp.ones_like(exact))[0].T
+
+    loss, gradient = lax.cond(is_good, lambda: (loss, gradient), stable)
+    return loss, gradient.T
+
+
+def _quick_loss_in_tree(plan: Plan, logits: Array, mass: Array) -> tuple[Array, Array, Array]:
+    """Return the loss of each row, its gradient, (classes, n), and whether they are good.
+
+    All blocks share one table of exponentials. They are good if no block that has mass underflows:
+
+        loss       = W P(all) log(total) - w_0 sum_c P_c z_c - sum_t w_t sum_B P(B) log S(B)
+        gradient_j = e_j (W P(all) / total - sum_t w_t P(B_t(j)) / S(B_t(j))) - w_0 P_j
+
+    with z relative to the largest logit, e = exp(z), and S(B) the sum of e over B.
+    """
+    relative = logits - _finite(logits.max(1))[:, None]
+    exponentials = jnp.exp(relative)
+    total, total_mass = exponentials.sum(1), mass.sum(1)
+    total_weight = plan.singleton_weight + sum(weight for _, weight in plan.tree or ())
+    loss = total_weight * total_mass * jnp.log(total)
+    loss -= plan.singleton_weight * jnp.where(mass == 0, 0, mass * relative).sum(1)
+    levels: list[tuple[Any, Array]] = []
+    is_good = jnp.array(True)
+    sums, own_mass = exponentials.T, mass.T
+    for parent, weight in plan.tree or ():  # from the classes up
+        sums, own_mass = (_segment_sums(x, parent) for x in (sums, own_mass))
+        if not levels:  # the finest blocks: a block with mass holds one of these with mass
+            is_good = ((sums >= _trusted(logits)) | (own_mass == 0)).all()
+        safe = jnp.where(own_mass == 0, 1, sums)
+        loss -= weight * (own_mass * jnp.log(safe)).sum(0)
+        levels.append((parent, weight * own_mass / safe))
+    # From the coarsest level down, each adds what the levels above it have.
+    parent, inside = levels.pop()
+    while levels:
+        grandparent, (parent, own) = parent, levels.pop()
+        # XLA would fuse a plain sum into the last loop, and look up all levels for every class. A
+        # sum at given rows is not fused.
+        rows = np.arange(len(own))
+        inside = own.at[rows].add(inside.at[grandparent].get(mode=_IN_BOUNDS), unique_indices=True)
+    everywhere = total_weight * total_mass / total
+    coefficient = everywhere - inside.at[parent].get(mode=_IN_BOUNDS)
+    return loss, exponentials.T * coefficient - plan.singleton_weight * mass.T, is_good
+
+
+def _segment_sums(values: Array, parent: Any) -> Array:
+    return jax.ops.segment_sum(values, parent, int(parent.max()) + 1, mode=_IN_BOUNDS)
+
+
+def _trusted(logits: Array) -> float:
+    """Return the least sum in which exponentials that were cut off to 0 cannot show."""
+    limits = np.finfo(logits.dtype)
+    return float(logits.shape[1] * limits.tiny / limits.eps)
+
+
+def _stable_loss_of_distributions(
+    plan: Plan, logits: Array, mass: Array, arrays: PartitionArrays | None
+) -> Array:
+    """Return the loss of each row, every block seen from its own largest: right for any logits.
+
+    The arrays are looked at where there is no tree.
+    """
+    loss = jnp.zeros(len(logits), logits.dtype)
+    if plan.singleton_weight:
+        loss += plan.singleton_weight * _cross_entropy(jax.nn.log_softmax(logits), mass, axis=1)
+    # Classes first: segments of rows are summed several times faster than segments of columns.
+    log_q, mass = jax.nn.log_softmax(logits.T, axis=0), mass.T
+    if arrays is None:
+        # From the classes up: the blocks of a level are made of those of the level before.
+        for parent, weight in plan.tree or ():
+            log_q, mass = _merged(log_q, mass, parent, n_blocks=int(parent.max()) + 1)
+            loss += weight * _cross_entropy(log_q, mass, axis=0)
+        return loss
+
+    def add(loss: Array, partition: tuple[Array, Array]) -> tuple[Array, None]:
+        ids, weight = partition
+        merged = _merged(log_q, mass, ids, n_blocks=len(log_q))
+        return loss + jnp.where(weight == 0, 0, weight * _cross_entropy(*merged, axis=0)), None
+
+    return lax.scan(add, loss, (arrays.block_of, arrays.weights.astype(loss.dtype)))[0]
 
 
 def _cross_entropy(log_q: Array, mass: Array, *, axis: int) -> Array:

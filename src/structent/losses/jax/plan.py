@@ -8,7 +8,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
+from structent._typing import IntArray
 from structent.errors import StructureError
 from structent.kernels.layout import Layout
 from structent.structure import RandomPartition
@@ -17,6 +19,10 @@ from structent.structure import RandomPartition
 FEW_PARTITIONS = 32
 # A block of more than this part of the classes is summed faster under a mask than by its members.
 _NARROW = 1 / 3
+# Partitions of up to so many blocks are summed block by block, all together, by a matrix product:
+# with many classes or many partitions that takes less time than a mask for each.
+_FEW_BLOCKS = 8
+_MANY_CLASSES = 1000
 
 
 class PartitionArrays(NamedTuple):
@@ -78,12 +84,31 @@ class Window(NamedTuple):
     width: int
 
 
+class Ranges(NamedTuple):
+    """The blocks of a tree as ranges of one order of the classes, in NumPy's arrays.
+
+    Class j is in the block of class c of partition t if
+    ``0 <= position[j] - start[c, t] < size[c, t]``. That is less to read than one id of class j for
+    each partition.
+    """
+
+    position: Any  # (classes,)
+    start: Any  # (classes, partitions)
+    size: Any  # (classes, partitions)
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What is known of a structure while tracing, besides its arrays."""
+    """What is known of a structure while tracing, besides its arrays.
+
+    ``in_block`` is of the first partitions, those of few blocks: whether a class is in block b of
+    partition t, as numbers, (classes, blocks, partitions). ``windows`` are of the last partitions.
+    """
 
     singleton_weight: float = 0.0
-    windows: tuple[Window, ...] = ()  # of the last partitions
+    in_block: Any = None
+    windows: tuple[Window, ...] = ()
+    ranges: Ranges | None = None  # where the partitions are a tree
     tree: tuple[tuple[Any, float], ...] | None = None  # the parents and the weight of each level
 
 
@@ -99,16 +124,47 @@ def compiled(structure: Structure) -> tuple[Plan, PartitionArrays]:
 def _fixed(structure: RandomPartition) -> tuple[Plan, PartitionArrays]:
     """Compile a structure to NumPy's arrays: JAX's that are made in a trace must not leave it."""
     layout = Layout.of(structure)
+    n_blocks = layout.local_block_of.max(axis=1, initial=0) + 1
     windows = [_window(layout, t) for t in range(layout.n_partitions)]
     is_narrow = np.array([w.width <= _NARROW * layout.n_classes for w in windows], dtype=bool)
     is_narrow &= layout.n_partitions <= FEW_PARTITIONS
-    order = np.argsort(is_narrow, kind="stable")
-    arrays = PartitionArrays(layout.local_block_of[order], layout.weights[order])
-    narrow = tuple(windows[t] for t in np.flatnonzero(is_narrow))
-    tree = None
-    if layout.parents is not None:
+    is_large = max(layout.n_classes / _MANY_CLASSES, layout.n_partitions / FEW_PARTITIONS) > 1
+    has_few = (n_blocks <= _FEW_BLOCKS) & is_large
+    is_narrow &= ~has_few
+    order = np.lexsort([is_narrow, ~has_few])  # stable: few blocks, then any, then small ones
+    block_of = layout.local_block_of[order]
+    ranges = tree = None
+    if layout.parents:  # not empty, as without structure
+        ranges = _ranges(block_of, layout.local_block_of)
         tree = tuple(zip(layout.parents, layout.weights[::-1].tolist(), strict=True))
-    return Plan(layout.singleton_weight, narrow, tree), arrays
+    plan = Plan(
+        singleton_weight=layout.singleton_weight,
+        in_block=_in_block(block_of[: has_few.sum()]),
+        windows=tuple(windows[t] for t in np.flatnonzero(is_narrow)),
+        ranges=ranges,
+        tree=tree,
+    )
+    return plan, PartitionArrays(block_of, layout.weights[order])
+
+
+def _in_block(block_of: IntArray) -> NDArray[np.float32] | None:
+    """Return whether each class is in each block, (classes, blocks, partitions)."""
+    if not len(block_of):
+        return None
+    blocks = np.arange(block_of.max() + 1)[:, None]
+    in_block: NDArray[np.float32] = (block_of.T[:, None] == blocks).astype(np.float32)
+    return in_block
+
+
+def _ranges(block_of: IntArray, coarse_to_fine: IntArray) -> Ranges:
+    """Return the blocks of a tree as ranges of the classes sorted by them, the coarsest first."""
+    position = np.argsort(np.lexsort(coarse_to_fine[::-1])).astype(np.int32)
+    start, size = np.empty_like(block_of), np.empty_like(block_of)
+    for ids, own_start, own_size in zip(block_of, start, size, strict=True):
+        first = np.full(ids.max() + 1, len(ids), dtype=np.int32)
+        np.minimum.at(first, ids, position)
+        own_start[:], own_size[:] = first[ids], np.bincount(ids)[ids]
+    return Ranges(position, start.T.copy(), size.T.copy())
 
 
 def _window(layout: Layout, t: int) -> Window:

@@ -39,7 +39,7 @@ function csvOf(table) {
   }));
   return [names, ...lines].map((line) => line.map(quoted).join(",") + "\r\n").join("");
 }
-// A spreadsheet would compute a text that begins like a formula.
+// A spreadsheet would run a text that begins like a formula.
 function harmless(text) {
   return /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
 }
