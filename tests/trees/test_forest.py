@@ -236,14 +236,17 @@ def test_gains_are_the_sums_over_the_splits_of_each_column():
     np.testing.assert_allclose(forest.gains(N_COLUMNS), wanted, rtol=1e-12)
 
 
-def test_leaves_gain_nothing():
+def test_splits_that_leaves_could_have_had_are_not_kept():
     problem = exact_problem(0, 40, N_COLUMNS, n_classes=N_CLASSES)
-    nodes, _ = problem.grown(Limits(4, max_leaves=3))  # of its leaves some could be split
+    nodes, _ = problem.grown(Limits(4, max_leaves=3))
+    assert (nodes.gain[nodes.left == 0] > 0).any()
     growing = GrowingForest(N_CLASSES)
     growing.add(nodes, np.arange(4))[:] = 0
     forest = growing.first(1)
-    assert (forest.gain[forest.column < 0] == 0).all()
-    assert (forest.gain[forest.column >= 0] > 0).all()
+    is_leaf = forest.column < 0
+    assert (forest.gain[is_leaf] == 0).all()
+    assert (forest.goes_left[is_leaf] == 0).all()
+    assert (forest.gain[~is_leaf] > 0).all()
 
 
 @few
