@@ -267,7 +267,7 @@ def test_bytes_give_the_bins_back():
 
 @pytest.mark.parametrize("n_columns", [1, 3, 1000])
 def test_bins_of_other_columns_than_the_model_are_refused(n_columns):
-    with pytest.raises(StructentError, match=f"of 2 columns, but the model has {n_columns}"):
+    with pytest.raises(StructentError, match=f"have 2 columns, but the model has {n_columns}"):
         Bins.from_bytes(BINS.to_bytes(), n_columns)
 
 

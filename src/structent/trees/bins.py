@@ -20,7 +20,7 @@ from structent.errors import StructentError
 Table: TypeAlias = NDArray[np.float32]
 BinTable: TypeAlias = NDArray[np.uint8]
 
-_LEAST_BINS, _ROWS_FOR_A_BIN = 64, 16  # where nobody says how many
+_LEAST_BINS, _ROWS_FOR_A_BIN = 64, 16  # if max_bins is not given
 MOST_BINS = 255  # a bin is a byte, and the missing values need one
 _ROWS_FOR_QUANTILES = 200_000  # more rows would not move a quantile by a bin
 _LARGEST = np.finfo(np.float32).max
@@ -38,9 +38,9 @@ class Bins:
     Attributes
     ----------
     edges
-        The upper edges of all bins but the last, ascending; of a column of categories none.
+        The upper edges of all bins but the last, ascending; empty for a column of categories.
     bin_of_category
-        The bin of each category; of a column of numbers none.
+        The bin of each category; empty for a column of numbers.
 
     Examples
     --------
@@ -62,10 +62,11 @@ class Bins:
         max_bins: int | None = MOST_BINS,
         rng: np.random.Generator | None = None,
     ) -> Bins:
-        """Return the bins of a table, (n, columns): quantiles, or every value where they are few.
+        """Return the bins of a table, (n, columns): quantiles, or one per value if there are few.
 
-        Of many rows a sample that ``rng`` draws decides where the quantiles are. Without
-        ``max_bins`` there are as many as a byte holds, but for the numbers of few rows fewer.
+        If there are many rows, quantiles are computed from a sample that ``rng`` draws. Without
+        ``max_bins`` there are as many bins as a byte can hold, and fewer for numbers if there are
+        few rows.
         """
         if max_bins is not None and not 2 <= max_bins <= MOST_BINS:
             raise StructentError(f"max_bins must be between 2 and {MOST_BINS}, got {max_bins}")
@@ -90,25 +91,25 @@ class Bins:
         )
 
     def to_bytes(self) -> bytes:
-        """Return edges and categories of all columns behind a line of JSON with their numbers."""
+        """Return edges and categories of all columns, after a line of JSON with their counts."""
         header = {"edges": list(map(len, self.edges)), "bins": list(map(len, self.bin_of_category))}
         arrays = [*(e.astype("<f4") for e in self.edges), *self.bin_of_category]
         return b"".join([json.dumps(header).encode(), b"\n", *(a.tobytes() for a in arrays)])
 
     @classmethod
     def from_bytes(cls, content: bytes, n_columns: int) -> Bins:
-        """Return the bins that :meth:`to_bytes` wrote, if they are bins of so many columns."""
+        """Return the bins that :meth:`to_bytes` wrote, if they have ``n_columns`` columns."""
         try:
             header, rest = json_line(content, _LONGEST_HEADER + _HEADER_OF_COLUMN * n_columns)
             sizes, n_categories = ([int(n) for n in header[name]] for name in ("edges", "bins"))
         except (ValueError, TypeError, KeyError, OverflowError):
             raise _damaged("their header is no JSON object of lists") from None
         if not len(sizes) == len(n_categories) == n_columns:
-            raise _damaged(f"they are of {len(sizes)} columns, but the model has {n_columns}")
+            raise _damaged(f"they have {len(sizes)} columns, but the model has {n_columns}")
         if min(*sizes, *n_categories) < 0:
-            raise _damaged("their columns cannot be counted")
+            raise _damaged("the sizes of their columns are not valid counts")
         if max(sizes) >= MOST_BINS or 4 * sum(sizes) + sum(n_categories) != len(rest):
-            raise _damaged("they are not as many as they say")
+            raise _damaged("there are more or fewer than their header says")
         if any(n and m for n, m in zip(sizes, n_categories, strict=True)):
             raise _damaged("a column has both edges and categories")
         edges = np.frombuffer(rest[: 4 * sum(sizes)], "<f4").astype(np.float32)
@@ -117,9 +118,9 @@ class Bins:
             tuple(np.split(edges, np.cumsum(sizes)[:-1])),
             tuple(np.split(of_category, np.cumsum(n_categories)[:-1])),
         )
-        # Compared and not subtracted: infinite edges have no difference.
+        # Edges are compared, not subtracted, because infinity minus infinity is NaN.
         if not all((of_column[1:] > of_column[:-1]).all() for of_column in found.edges):
-            raise _damaged("their edges do not ascend")
+            raise _damaged("their edges are not in ascending order")
         if np.isnan(edges).any() or (of_category >= MOST_BINS).any():
             raise _damaged("an edge or a bin is out of range")
         return found
@@ -136,7 +137,7 @@ class Bins:
 
     @cached_property
     def n_bins(self) -> IndexArray:
-        """The bins of each column without that of missing values, which is the next, (columns,)."""
+        """The number of bins of each column, without the one for missing values, (columns,)."""
         return np.array(
             [
                 int(of_category.max()) + 1 if len(of_category) else len(edges) + 1
@@ -149,7 +150,7 @@ class Bins:
         """Return the bin of each value, (n, columns)."""
         features = np.ascontiguousarray(features, dtype=np.float32)
         binned = np.empty(features.shape, dtype=np.uint8)
-        # Beyond the last edge nothing is above an edge, and every search takes as many steps.
+        # Padded with infinite edges, which no value exceeds: every search takes as many steps.
         edges = np.full((self.n_columns, MOST_BINS + 1), np.inf, dtype=np.float32)
         for j, of_column in enumerate(self.edges):
             edges[j, : len(of_column)] = of_column
@@ -173,9 +174,9 @@ def _damaged(why: str) -> StructentError:
 
 
 def _bins_for(n_rows: int) -> int:
-    """Return how many bins the numbers of so many rows need.
+    """Return how many bins a column of numbers needs for a number of rows.
 
-    More would cost time, and small tables are no better for them (benchmarks/choices.py).
+    More bins would cost time and do not help small tables (benchmarks/choices.py).
     """
     return min(MOST_BINS, max(_LEAST_BINS, n_rows // _ROWS_FOR_A_BIN))
 
@@ -188,13 +189,13 @@ def _edges(values: Table, max_bins: int) -> Table:
     else:
         up_to = np.cumsum(counts)
         wanted = np.arange(1, max_bins) * (up_to[-1] / max_bins)
-        # No edge is above the last value, however many rows have it.
+        # There is no edge above the last value, even if many rows have it.
         below = np.unique(np.minimum(np.searchsorted(up_to, wanted), len(distinct) - 2))
     lower, upper = distinct[below], distinct[below + 1]
-    # Infinite values count as the largest floats, so that large numbers are not taken for them.
+    # Infinite values count as the largest floats, so that large numbers do not share their bin.
     finite = np.clip(distinct, -_LARGEST, _LARGEST)
     middle = finite[below] / 2 + finite[below + 1] / 2  # never beyond the largest float
-    # Of neighbouring floats the middle is one of the two; it must not be the upper one.
+    # The middle of two neighbouring floats is one of the two; it must not be the upper one.
     edges: Table = np.where((lower < middle) & (middle < upper), middle, lower).astype(np.float32)
     return edges
 
@@ -220,7 +221,7 @@ def _write_bins(
             x = features[i, j]
             begin, end = first_category[j], first_category[j + 1]
             if end > begin:
-                code = np.int64(x) if 0 <= x < end - begin else np.int64(-1)  # NaN is not
+                code = np.int64(x) if 0 <= x < end - begin else np.int64(-1)  # -1 for NaN, too
                 binned[i, j] = bin_of_category[begin + code] if code >= 0 else n_bins[j]
                 continue
             if x != x:  # NaN  # noqa: PLR0124

@@ -1,4 +1,4 @@
-"""Boosting: round after round a tree on the gradient of the structured loss."""
+"""Boosting: every round grows a tree on the gradient of the structured loss."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from structent.trees.smoothing import Relatives
 Margins: TypeAlias = NDArray[np.float32]
 
 _WORTH_A_THREAD = 50_000  # numbers
-_DRAWN_ROUNDS, _DRAWN_ROWS = 16, 100_000  # that are drawn at once, at most
-_KEPT_DRAWS = 32  # of at most 1.2 MB each
-# With fewer numbers no step of a round is shared by threads.
+_DRAWN_ROUNDS, _DRAWN_ROWS = 16, 100_000  # the most rounds and rows that are drawn at once
+_KEPT_DRAWS = 32  # each has at most 1.2 MB
+# With fewer numbers, threads share no step of a round.
 _FEW_NUMBERS = 2 * _WORTH_A_THREAD
 _RACE_ROUNDS, _SMOOTHING_RACE_ROUNDS, _RACE_RATE, _RACE_PATIENCE = 40, 80, 0.3, 6
 
-# What compiled rounds take where leaves borrow nothing, and where nobody judges.
+# Empty arguments of compiled rounds: without leaf smoothing, and without validation rows.
 _NO_RELATIVES = (
     np.empty((0, 0), np.int32), np.empty(0), np.empty(0), np.empty((0, 0)), np.empty((0, 0)),
 )  # fmt: skip
@@ -50,14 +50,14 @@ _NOBODY = rounds.Held(
 
 
 class Examples(NamedTuple):
-    """Rows to learn from, or to be judged by.
+    """Rows for training or for validation.
 
     Attributes
     ----------
     table
         Their bins, (n, columns).
     labels
-        Their classes, and from the number of classes on their sets of classes, (n,).
+        Their class indices, (n,); from ``n_classes`` on, the numbers of sets of classes.
     weights
         Their weights, (n,).
     """
@@ -68,7 +68,7 @@ class Examples(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """The loss of a round: that of its structure, and of the sets of classes among the labels."""
+    """The loss of a round: its structure, and the sets of classes among the labels."""
 
     layout: Layout
     sets: CoarseLayouts | None = None
@@ -81,21 +81,21 @@ class Boosting:
     Attributes
     ----------
     n_rounds, learning_rate
-        The most trees, and the factor of their values.
+        The maximum number of trees, and the factor of their values.
     limits
         Where a tree ends.
     subsample, colsample
         The share of the rows, and of the columns, that each tree sees.
     curvature
-        What stands for the second derivative: "gradient", "bound" or "fisher".
+        What replaces the second derivative: "gradient", "bound" or "fisher".
     split_search
         What splits are searched on: "full", "structured" or "sketch".
     leaf_smoothing
         The share of a class's sums in a leaf that goes to its relatives, from 0 to below 1.
     early_stopping_rounds
-        Boosting ends after so many rounds without a better validation loss; None for never.
+        Boosting ends after this many rounds without a better validation loss; None for never.
     seed
-        Decides all that is random.
+        The seed of all random choices.
     n_threads
         How many threads to use; the trees do not depend on it.
     """
@@ -125,25 +125,25 @@ def boost(  # noqa: PLR0913  what may change with every round, one by one
     relatives_of_round: Callable[[int], Relatives | None] = lambda _: None,
     on_round: Callable[[int, float | None], None] = lambda _round, _loss: None,
 ) -> Boosted:
-    """Return the trees of all rounds, up to the best one where that is looked for.
+    """Return the trees of all rounds; with early stopping, up to the best round.
 
     Parameters
     ----------
     rows
-        What to learn from.
+        The training rows.
     start
         The logits before the first tree, (classes,).
     loss_of_round
-        Gives the loss of each round.
+        Returns the loss of a round.
     how
         How to boost.
     validation, plain
-        The rows whose mean loss ``plain`` is taken after every round.
+        The validation rows, and the loss whose mean over them is computed after every round.
     blocks_of_round
-        Gives the block of each class in the partition that the splits of a round are searched on,
-        for the structured search.
+        For the structured search: returns the block of each class in the partition on which the
+        splits of a round are searched.
     relatives_of_round
-        Gives the relatives of each class in a round, for smoothed leaves.
+        For smoothed leaves: returns the relatives of each class in a round.
     on_round
         Called after every round with its number and its validation loss.
     """
@@ -175,7 +175,7 @@ def boost(  # noqa: PLR0913  what may change with every round, one by one
 
 
 class _Round(NamedTuple):
-    """What a round is given: its loss, what splits are searched on, and related classes."""
+    """The inputs of a round: its loss, the blocks to search splits on, and related classes."""
 
     loss: Loss
     blocks: IntArray | None
@@ -183,10 +183,10 @@ class _Round(NamedTuple):
 
 
 def best_depth(depths: Sequence[int], boosted: Callable[[Boosting], Boosted], how: Boosting) -> int:
-    """Return the depth with the least validation loss after a short race in large steps.
+    """Return the depth with the lowest validation loss after a short race with large steps.
 
-    Steps are large so that every depth comes close to its end: after a few small ones the deepest
-    trees would always be ahead. Of equal losses the shallower tree wins.
+    Steps are large so that every depth comes close to convergence: after a few small steps the
+    deepest trees would always be ahead. If losses are equal, the shallower tree wins.
 
     Parameters
     ----------
@@ -207,19 +207,19 @@ def best_smoothing(
     boosted: Sequence[Callable[[Boosting], Boosted]],
     how: Boosting,
 ) -> float:
-    """Return the smoothing with the least validation loss after a race, if it is clearly the least.
+    """Return the smoothing with the lowest validation loss after a race, if it is clearly lowest.
 
     It must be below the loss of the first candidate, no smoothing, by more than one standard error
-    of the mean difference of the rows. Else few validation rows would often choose some smoothing
-    by chance, even where no two classes are alike. The race is longer than that of the depths,
-    because smoothed leaves take more rounds.
+    of the mean difference over the rows. Otherwise few validation rows would often choose some
+    smoothing by chance, even if no two classes are alike. The race is longer than the one for the
+    depth, because smoothed leaves need more rounds.
 
     Parameters
     ----------
     smoothings
         The candidates, ascending from 0.
     boosted
-        Each boosts on training rows, with validation rows of its own. Every row counts alike.
+        Each boosts on training rows, with validation rows of its own. All rows have equal weight.
     how
         How to boost.
     """
@@ -237,7 +237,7 @@ def best_smoothing(
 
 
 def _hasty(how: Boosting, n_rounds: int) -> Boosting:
-    """Return how to boost in a race."""
+    """Return the settings for a race."""
     return replace(
         how,
         n_rounds=min(how.n_rounds, n_rounds),
@@ -247,16 +247,16 @@ def _hasty(how: Boosting, n_rounds: int) -> Boosting:
 
 
 class Boosted(NamedTuple):
-    """What boosting gives.
+    """The result of boosting.
 
     Attributes
     ----------
     forest
         The trees.
     losses
-        The validation loss after every round that was done.
+        The validation loss after every round.
     shares_of_rows
-        What each validation row adds to the least of these losses; none without such rows.
+        What each validation row adds to the lowest of these losses; empty without such rows.
     """
 
     forest: Forest
@@ -265,12 +265,12 @@ class Boosted(NamedTuple):
 
 
 class Booster:
-    """Boosting under way: the trees so far, and the logits that they give to the rows."""
+    """The state of boosting: the trees so far, and the logits of the rows."""
 
     def __init__(self, rows: Examples, start: FloatArray, how: Boosting) -> None:
         self._rows, self._how = rows, how
-        # By a power of two, which changes no digit: sums of huge weights would overflow, and those
-        # of tiny ones vanish.
+        # Weights are scaled by a power of two, which changes no digit: sums of huge weights would
+        # overflow, and sums of tiny ones would underflow.
         self._exponent = -int(np.frexp(rows.weights.max())[1])
         self._weights = np.ldexp(rows.weights, self._exponent).astype(np.float32)
         self._limits = how.limits.scaled(self._exponent)
@@ -312,7 +312,7 @@ class Booster:
             self.trees.add_last_to(self._margins, bins, how.n_threads, drawn.others)
 
     def add_one_by_one(self, some: Sequence[_Round], judge: _Judge | None) -> None:
-        """Grow several trees, each by its own steps; fewer if the judge turns."""
+        """Grow several trees, step by step from Python; fewer if training stops early."""
         for each in some:
             self.add_tree(*each)
             if judge is not None:
@@ -321,7 +321,7 @@ class Booster:
                     return
 
     def can_compile(self, some: Sequence[_Round], judge: _Judge | None) -> bool:
-        """Whether :meth:`add_trees` can do these rounds: in one thread, all of them alike."""
+        """Whether :meth:`add_trees` can do these rounds: one thread, and equal inputs for all."""
         how, (n_rows, n_classes) = self._how, self._margins.shape
         n_columns = self._rows.table.bins.shape[1]
         is_small = n_rows * max(n_columns, n_classes) < _FEW_NUMBERS
@@ -336,7 +336,7 @@ class Booster:
         )
 
     def add_trees(self, n_trees: int, each: _Round, judge: _Judge | None) -> None:
-        """Grow several trees in one compiled call; fewer if the judge turns."""
+        """Grow several trees in one compiled call; fewer if training stops early."""
         how, (n_rows, n_classes) = self._how, self._margins.shape
         n_columns = self._rows.table.bins.shape[1]
         drawn = _drawn_rounds(
@@ -364,7 +364,7 @@ class Booster:
         relatives = _NO_RELATIVES if each.relatives is None else each.relatives.arrays
         n_done, best_round = rounds.add_rounds(
             rows, held, each.loss.layout.arrays, plain.layout.arrays, relatives,
-            # A copy: rows are put in the order of leaves.
+            # A copy, because growing a tree reorders the rows.
             drawn._replace(seen=drawn.seen.copy()), way, *growth, trees,
         )  # fmt: skip
         self.trees.take(trees, n_done)
@@ -373,13 +373,13 @@ class Booster:
 
     @property
     def n_drawn(self) -> int:
-        """How many rounds are drawn at once: with many rows one, with few several."""
+        """How many rounds are drawn at once: one if there are many rows, several if few."""
         return min(max(_DRAWN_ROWS // len(self._margins), 1), _DRAWN_ROUNDS)
 
     def _write_statistics(
         self, blocks: IntArray | None, direction: NDArray[np.float32] | None
     ) -> bool:
-        """Write what splits are searched on; return whether it is the gradient alone."""
+        """Write the statistics for the search of splits; return whether they are gradients only."""
         self._make_statistics(blocks, is_sketch=direction is not None)
         given, is_signed = (self._gradient, self._hessian), False
         write: Callable[..., None]
@@ -393,7 +393,7 @@ class Booster:
         return is_signed
 
     def _make_statistics(self, blocks: IntArray | None, *, is_sketch: bool) -> None:
-        """Make room for what splits are searched on."""
+        """Allocate the statistics for the search of splits."""
         n_rows, n_classes = self._gradient.shape
         if is_sketch:
             shape = sketch.pair_shape(n_rows)
@@ -412,7 +412,7 @@ class Booster:
         how, (n_rows, n_classes) = self._how, self._margins.shape
         n_threads = max(1, min(how.n_threads, n_rows * n_classes // _WORTH_A_THREAD))
         write_leaves(nodes.begin, nodes.end, nodes.left, seen, self._leaf_of)
-        # Blocks of rows are summed by themselves, so that the number of threads does not show.
+        # Fixed blocks of rows are summed separately, so the result does not depend on threads.
         n_blocks = -(-n_rows // BLOCK)
         sums: NDArray[Any] = np.empty((n_blocks, len(values), 2, n_classes), np.float32)
         in_parts(
@@ -433,7 +433,7 @@ class _Judge:
 
     def __init__(self, rows: Examples, start: FloatArray, loss: Loss, how: Boosting) -> None:
         if not rows.weights.max(initial=0) > 0:
-            raise StructentError("validation rows must have a weight above 0, got none that has")
+            raise StructentError("some validation row must have a weight above 0, got none")
         n_rows = len(rows.labels)
         weights = rows.weights / rows.weights.max()  # sums of huge ones would overflow
         losses, least = np.empty((2, n_rows), np.float32)
@@ -446,12 +446,12 @@ class _Judge:
 
     @property
     def has_sets(self) -> bool:
-        """Whether some rows are known by sets of classes."""
+        """Whether the labels of some rows are sets of classes."""
         return self.loss.sets is not None
 
     @property
     def has_turned(self) -> bool:
-        """Whether the loss has not become better for as many rounds as it may."""
+        """Whether early stopping ends training: no better loss for the allowed number of rounds."""
         patience = self._how.early_stopping_rounds
         return patience is not None and self._n_done - 1 - self.best_round >= patience
 
@@ -462,7 +462,7 @@ class _Judge:
         return shares
 
     def add_last(self, trees: GrowingForest) -> None:
-        """Judge one more tree, the last."""
+        """Add the last tree to the logits of the validation rows, and record their loss."""
         held, number, n_threads = self.held, self._n_done, self._how.n_threads
         trees.add_last_to(held.margins, held.bins, n_threads)
         fused.gradient_and_curvature(
@@ -476,7 +476,7 @@ class _Judge:
         self.take(1, number if is_best else self.best_round)
 
     def take(self, n_trees: int, best_round: int) -> None:
-        """Take over what was found of more trees."""
+        """Count more trees whose losses are written, and set the best round so far."""
         self._n_done += n_trees
         self.best_round = best_round
 
@@ -486,16 +486,16 @@ def _margins(start: FloatArray, n_rows: int) -> Margins:
 
 
 class _Draw(NamedTuple):
-    """What is random in a round: the rows and columns that a tree sees, and the direction.
+    """The random choices of a round: the rows and columns that a tree sees, and the direction.
 
     Attributes
     ----------
     seen, others
         The rows that the tree is grown on, and the others.
     columns
-        The columns that it may be split by.
+        The columns that may split it.
     direction
-        What the gradient is multiplied by where splits are searched on a sketch of it, (classes,).
+        The direction along which a sketch takes the gradient, (classes,).
     """
 
     seen: RowArray
@@ -505,7 +505,7 @@ class _Draw(NamedTuple):
 
     @classmethod
     def of(cls, number: int, chance: _Chance, n_rows: int, n_columns: int, n_classes: int) -> _Draw:
-        """Return what is drawn in a round, by its number."""
+        """Return the draw of a round, a function of its number."""
         rng = np.random.default_rng((chance.seed, number))
         seen, others = _sampled_rows(n_rows, chance.subsample, rng)
         columns = _sampled_columns(n_columns, chance.colsample, rng)
@@ -514,7 +514,7 @@ class _Draw(NamedTuple):
 
 
 class _Chance(NamedTuple):
-    """What decides the draws of all rounds."""
+    """The settings that determine the draws of all rounds."""
 
     seed: int
     subsample: float
@@ -532,8 +532,8 @@ def _drawn_rounds(
 ) -> rounds.Drawn:
     """Return the draws of some rounds for compiled code.
 
-    They are kept, because the fits of a study draw the same: candidates have one seed, and as many
-    rows. With few rows a draw takes a third of the time of a round.
+    They are cached, because the fits of a study draw the same: candidates have the same seed and
+    number of rows. With few rows a draw takes a third of the time of a round.
     """
     draws = [
         _Draw.of(number, chance, n_rows, n_columns, n_classes)

@@ -1,4 +1,4 @@
-"""Grown trees as frozen arrays: they predict, say what each column gained, and become bytes."""
+"""Grown trees as frozen arrays: predictions, the gain of each column, conversion to bytes."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from structent.trees.walking import (
     write_steps,
 )
 
-DIGEST_OF_WALKING = "79da5b2c412780fb"  # Numba's cache does not see edits there
+DIGEST_OF_WALKING = "6e67f26317cd2a96"  # Numba's cache does not see edits there
 
-_LEAST_ROWS = 1024  # for a thread
-_VISITS_OF_A_STEP = 50  # how many nodes and runs are compared with a row in the time of a step
+_LEAST_ROWS = 1024  # per thread
+_VISITS_OF_A_STEP = 50  # comparisons of a row with nodes and runs that take as long as one step
 _U = np.uint64
 _DTYPES = {
     "first_node": "<i8", "column": "<i4", "child": "<i4", "goes_left": "<u8", "gain": "<f4",
@@ -46,21 +46,22 @@ DEEPEST_TREE = 30  # max_depth of the estimator is at most this
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Trees that are added up, each with a vector of values in every leaf.
+    """Trees whose values are summed, each with a vector of values in every leaf.
 
     Attributes
     ----------
     first_node
-        The first node of each tree, its root, and the number of all nodes, (trees + 1,).
+        The first node of each tree, which is its root, then the total number of nodes,
+        (trees + 1,).
     column
         The column that each node is split by, -1 for a leaf, (nodes,).
     child
-        The left child of each node, counted from the root of its tree; the right one is the next.
-        Of a leaf its line in ``values``.
+        The left child of each node, counted from the root of its tree; the right child comes next.
+        For a leaf, its row of ``values``.
     goes_left
         Which bins of the column go left, as 256 bits, (nodes, 4).
     gain
-        What each split gained, (nodes,).
+        The gain of each split, (nodes,).
     values
         The values of each leaf, (leaves, classes).
     """
@@ -96,10 +97,10 @@ class Forest:
 
     @cached_property
     def _is_small(self) -> bool:
-        """Whether it is sooner to sort rows into all leaves of a tree at once than to walk.
+        """Whether comparing all rows with all nodes is faster than walking through the trees.
 
-        Sets of categories may have many runs of bins, each of which is compared with all rows.
-        Nodes that share a child, in a file that somebody has changed, can only be walked through.
+        A set of categories may consist of many runs of bins, and all rows are compared with each.
+        If two nodes share a child, as in a file that was tampered with, rows must walk.
         """
         size = np.diff(self.first_node)
         if self.n_trees == 1 or (size > SMALL_TREE).any():
@@ -114,7 +115,7 @@ class Forest:
 
     @cached_property
     def _runs(self) -> tuple[IndexArray, NDArray[np.uint8], NDArray[np.uint8]]:
-        """The bins that go left in each node, as runs: the first run, lowest bins, lengths - 1."""
+        """The bins that go left at each node, as runs: first run, lowest bins, lengths - 1."""
         first_run = np.zeros(len(self.column) + 1, np.int64)
         count_runs(self.column, self.goes_left, first_run)
         low, length = np.empty((2, int(first_run[-1])), np.uint8)
@@ -125,9 +126,9 @@ class Forest:
     def _steps(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64], IndexArray]:
         """How a row walks through the trees: steps, which bins go right, and depths.
 
-        The step of a node is the column to look at and, from the 32nd bit on, the left child; 0 is
-        added for bins that go left, and 1 for those that go right. Leaves step on the spot, which
-        is quicker than to ask whether a row has arrived.
+        The step of a node holds the column to look at and, from the 32nd bit on, the left child.
+        Bins that go left add 0 to the child, bins that go right add 1. A leaf steps to itself,
+        which is faster than checking whether a row has arrived.
         """
         step = np.empty(len(self.column), np.uint64)
         goes_right = ~self.goes_left
@@ -136,14 +137,14 @@ class Forest:
         return step, goes_right.reshape(-1), depth
 
     def gains(self, n_columns: int) -> FloatArray:
-        """Return how much all splits of each column gained, (columns,)."""
+        """Return the total gain of the splits of each column, (columns,)."""
         is_split = self.column >= 0
         gains: FloatArray = np.zeros(n_columns)
         np.add.at(gains, self.column[is_split], self.gain[is_split].astype(np.float64))
         return gains
 
     def to_bytes(self) -> bytes:
-        """Return the arrays one after the other, behind a line of JSON with their shapes."""
+        """Return the arrays one after the other, after a line of JSON with their shapes."""
         arrays = {name: getattr(self, name).astype(kind) for name, kind in _DTYPES.items()}
         header = json.dumps({name: array.shape for name, array in arrays.items()})
         return b"".join([header.encode(), b"\n", *(array.tobytes() for array in arrays.values())])
@@ -158,12 +159,12 @@ class Forest:
 
 
 class TreeArrays(NamedTuple):
-    """Where compiled code writes trees: see :class:`Forest`, and for the last three its steps.
+    """Arrays to which compiled code writes trees: see :class:`Forest`, and ``Forest._steps``.
 
     Attributes
     ----------
     first_node, first_leaf
-        The first node and the first leaf of each tree, and what is behind the last one.
+        The first node and the first leaf of each tree, and the end of the last tree.
     """
 
     first_node: IndexArray
@@ -179,7 +180,7 @@ class TreeArrays(NamedTuple):
 
 
 class GrowingForest:
-    """Trees that are added one after the other, in arrays with room for more of them."""
+    """Trees that are added one after the other, in arrays with room for more trees."""
 
     def __init__(self, n_classes: int) -> None:
         self._n_classes = n_classes
@@ -237,7 +238,7 @@ class GrowingForest:
             in_parts(add_tree_to_some, len(some), n_threads, some, *arguments, least=_LEAST_ROWS)
 
     def room_for(self, n_trees: int, most_nodes: int) -> TreeArrays:
-        """Return the arrays that more trees, each of at most so many nodes, are written to."""
+        """Return arrays with room for more trees, each of at most ``most_nodes`` nodes."""
         node, leaf = self._first_node[-1], self._first_leaf[-1]
         self._make_room(node + n_trees * most_nodes, leaf + n_trees * (most_nodes + 1) // 2)
         return TreeArrays(
@@ -304,14 +305,14 @@ def _check_shapes(forest: Forest, n_classes: int) -> None:
 
 
 def _check_indices(forest: Forest, n_columns: int) -> None:
-    """Refuse a tree that could be walked out of its arrays, or for ever.
+    """Refuse a tree in which a walk could leave the arrays or never end.
 
-    Children come after their parents, so that every walk ends.
+    Children come after their parents, so every walk ends.
     """
     first, n_nodes = forest.first_node, len(forest.column)
-    # Compared and not subtracted: differences could overflow.
+    # Compared, not subtracted, because differences could overflow.
     if first[0] != 0 or first[-1] != n_nodes or (first[1:] <= first[:-1]).any():
-        raise damaged("its trees do not follow one another")
+        raise damaged("the order of its trees is wrong")
     if ((forest.column < -1) | (forest.column >= n_columns)).any():
         raise damaged(f"it splits by a column that is not one of the {n_columns}")
     is_leaf = forest.column < 0
@@ -322,18 +323,18 @@ def _check_indices(forest: Forest, n_columns: int) -> None:
     place = np.arange(n_nodes) - root  # within the tree
     is_after = (forest.child > place) & (forest.child < np.repeat(size, size) - 1)
     if not is_after[~is_leaf].all():
-        raise damaged("a node's children are not behind it in its tree")
+        raise damaged("a node's children do not come after it in its tree")
     if not (np.isfinite(forest.values).all() and np.isfinite(forest.gain).all()):
         raise damaged("a number in it is not finite")
 
 
 def check_children(splits: IndexArray, left: IndexArray, right: IndexArray, n_nodes: int) -> None:
-    """Refuse the tree of another library whose nodes are no tree, or one that is too deep.
+    """Refuse a tree of another library if its nodes do not form a tree, or if it is too deep.
 
     Parameters
     ----------
     splits
-        The nodes that have children, the root, 0, among them if there is another node, (splits,).
+        The nodes that have children, (splits,): with the root, 0, if there is another node.
     left, right
         Their children, (splits,).
     n_nodes
@@ -356,7 +357,7 @@ def check_children(splits: IndexArray, left: IndexArray, right: IndexArray, n_no
 
 
 def damaged(why: str) -> StructentError:
-    """Return the error of a file whose trees cannot be those that were saved."""
+    """Return the error for a file whose trees were changed after they were saved."""
     return StructentError(f"the trees in the file are damaged: {why}; save the model again")
 
 
@@ -366,12 +367,12 @@ def write_tree(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
     first_node: int, first_leaf: int, column: Any, child: Any, goes_left: Any, gain: Any,
     step: Any, goes_right: Any, depth: Any,
 ) -> None:  # fmt: skip
-    """Write the nodes of a tree behind others, from ``first_node`` on, and its steps."""
+    """Append the nodes of a tree, from ``first_node`` on, and write its steps."""
     leaf, last_node = first_leaf, first_node + left.size
     for node in range(left.size):
         at, is_leaf = first_node + node, left[node] == 0
         for word in range(4):
-            # What was searched for a leaf is not part of the tree, and may not even be written.
+            # The split that was searched for a leaf is not part of the tree, and may be unset.
             goes_left[at, word] = _U(0) if is_leaf else _bits(bins_left, node, 64 * word)
             goes_right[node, word] = ~goes_left[at, word]
         if is_leaf:

@@ -18,21 +18,21 @@ from structent.trees.splits import search_splits
 from structent.trees.vectors import LANES, PAIR
 
 # Numba's cache does not see edits there
-DIGEST_OF_HISTOGRAM = "302ed90278d25018"
-DIGEST_OF_SPLITS = "3e8ac4aef403b809"
+DIGEST_OF_HISTOGRAM = "5aefa493d1fa0486"
+DIGEST_OF_SPLITS = "86f400b177dd25f9"
 
 RowArray: TypeAlias = NDArray[np.int32]
 Statistics: TypeAlias = NDArray[np.float32]
 
-_WORTH_A_THREAD = 100_000  # additions: fewer are done sooner than a second thread is woken
-_MOST = 1e37  # of what float32 holds, with room for a sum
+_WORTH_A_THREAD = 100_000  # additions; fewer take less time than waking a second thread
+_MOST = 1e37  # close to the largest float32, with room for a sum
 _MOST_MEMORY = 2**29  # bytes of all histograms; beyond it no parent's histogram is kept
 
 # The steps of growing a tree; the second to the fourth can be shared by threads.
 _BEGIN, _PARTITION, _FILL, _SEARCH, _END = range(5)
 # Places in the counts of ``_Plan``
-N_NODES, _N_SLOTS, _N_CHOSEN, _N_WORK, _N_FRESH = range(5)  # how many there are
-_FIRST_WORK, _LAST_WORK, _FIRST_FRESH, _LAST_FRESH = range(5, 9)  # what is done at a time
+N_NODES, _N_SLOTS, _N_CHOSEN, _N_WORK, _N_FRESH = range(5)  # counts
+_FIRST_WORK, _LAST_WORK, _FIRST_FRESH, _LAST_FRESH = range(5, 9)  # the range in progress
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class Limits:
     Attributes
     ----------
     max_depth, max_leaves
-        The most splits above a leaf, and the most leaves. Without ``max_leaves`` all nodes of a
-        level are split that can be; with it the node that gains most is split next.
+        The most splits above a leaf, and the most leaves. Without ``max_leaves`` every node of a
+        level is split if possible; with it, the node with the largest gain is split next.
     min_child_weight
-        The least curvature of the rows of a leaf, summed over the rows, mean over the classes.
+        The least curvature of a leaf: summed over its rows, averaged over the classes.
     reg_lambda
-        What is added to every sum of curvatures: the L2 penalty on the values of leaves.
+        The L2 penalty on leaf values: it is added to every sum of curvatures.
     """
 
     max_depth: int
@@ -56,7 +56,7 @@ class Limits:
     reg_lambda: float = 1.0
 
     def scaled(self, exponent: int) -> Limits:
-        """Return the limits for rows whose weights are multiplied by two to an exponent."""
+        """Return the limits for rows whose weights are multiplied by two to this exponent."""
         with np.errstate(over="ignore"):
             weight, lam = np.ldexp([self.min_child_weight, self.reg_lambda], exponent).tolist()
         return replace(self, min_child_weight=min(weight, _MOST), reg_lambda=min(lam, _MOST))
@@ -64,15 +64,15 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class BinnedTable:
-    """The bins of all rows, and what the search for splits has to know of the columns.
+    """The bins of all rows, and what the search for splits needs to know about the columns.
 
     Attributes
     ----------
     bins
         The bin of each value, (n, columns).
     first_cell
-        The first cell of each column in a histogram, and the number of all cells: a column has a
-        cell for each bin, and a last one for missing values.
+        The first cell of each column in a histogram, then the number of all cells. A column has
+        one cell per bin, and a last one for missing values.
     is_categorical, has_missing
         Whether a column holds categories, and whether it has missing values, (columns,).
     """
@@ -84,7 +84,7 @@ class BinnedTable:
 
     @cached_property
     def n_bins(self) -> IndexArray:
-        """The bins of each column, without that of missing values, (columns,)."""
+        """The number of bins of each column, without the one for missing values, (columns,)."""
         return np.diff(self.first_cell) - 1
 
     @classmethod
@@ -106,16 +106,16 @@ class BinnedTable:
 
 
 class Nodes(NamedTuple):
-    """The nodes of a tree; the children of a node are beside each other.
+    """The nodes of a tree; the two children of a node are next to each other.
 
     Attributes
     ----------
     begin, end
         The rows of each node are ``rows[begin:end]``, (nodes,).
     left
-        The left child of each node, 0 where it is a leaf, (nodes,); the right one is the next.
+        The left child of each node, 0 for a leaf, (nodes,); the right child comes next.
     column, gain
-        The column that each node is best split by, and what that gains, (nodes,).
+        The best column to split each node by, and its gain, (nodes,).
     goes_left
         Which bins of the column go left, (nodes, 256).
     depth, slot
@@ -133,7 +133,7 @@ class Nodes(NamedTuple):
 
     @classmethod
     def room_for(cls, n: int) -> Nodes:
-        """Return room for so many nodes."""
+        """Return room for ``n`` nodes."""
         begin, end, left, column, depth, slot = np.empty((6, n), np.int64)
         gain, goes_left = np.empty(n, np.float32), np.empty((n, 256), np.bool_)
         return cls(begin, end, left, column, gain, goes_left, depth, slot)
@@ -145,12 +145,12 @@ class Nodes(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """What is to be done next.
+    """The work to do next.
 
     Attributes
     ----------
     counts
-        How many nodes there are, and so on: see ``N_NODES`` to ``_LAST_FRESH``.
+        The number of nodes and other counts: see ``N_NODES`` to ``_LAST_FRESH``.
     chosen, left_ends
         The nodes that are split, and where the rows of their left children end.
     work
@@ -176,7 +176,7 @@ class _Found(NamedTuple):
 
 
 class Room:
-    """Memory that trees use one after the other: the nodes of a tree last until the next one."""
+    """Memory that is reused for every tree: the next tree overwrites the nodes of the last."""
 
     def __init__(self) -> None:
         self._histograms: Statistics = np.empty(0, np.float32)
@@ -184,13 +184,13 @@ class Room:
         self._lists: dict[tuple[int, ...], tuple[Nodes, _Plan, _Found]] = {}
 
     def histograms(self, size: int) -> Statistics:
-        """Return memory for so many numbers."""
+        """Return memory for ``size`` numbers."""
         if self._histograms.size < size:
             self._histograms = np.empty(size, np.float32)
         return self._histograms
 
     def spare(self, n_rows: int) -> RowArray:
-        """Return memory for the numbers of so many rows."""
+        """Return memory for the numbers of ``n_rows`` rows."""
         if self._spare.size < n_rows:
             self._spare = np.empty(n_rows, np.int32)
         return self._spare
@@ -198,7 +198,7 @@ class Room:
     def lists(
         self, n_leaves: int, n_slots: int, n_columns: int, n_cells: int
     ) -> tuple[Nodes, _Plan, _Found]:
-        """Return memory for a tree of so many leaves, some of whose nodes are searched at once."""
+        """Return memory for a tree with these numbers of leaves and of nodes searched at once."""
         key = (n_leaves, n_slots, n_columns, n_cells)
         if key not in self._lists:
             chosen, left_ends, fresh = np.empty((3, 2 * n_leaves), np.int64)
@@ -207,7 +207,7 @@ class Room:
             gains = np.empty((n_slots, n_columns), np.float32)
             borders = np.empty((n_slots, n_columns), np.int64)
             goes_left = np.empty((n_slots, n_cells), np.bool_)
-            self._lists = {  # of one size, that of the last tree
+            self._lists = {  # only the size of the last tree is kept
                 key: (
                     Nodes.room_for(2 * n_leaves - 1),
                     _Plan(counts, chosen, left_ends, work, fresh, slots),
@@ -228,7 +228,7 @@ def grow_tree(
     *,
     is_signed: bool = False,
 ) -> Nodes:
-    """Return the nodes of a tree; rows are put in the order of its leaves.
+    """Return the nodes of a tree; ``rows`` are reordered by leaf.
 
     Parameters
     ----------
@@ -237,17 +237,17 @@ def grow_tree(
     statistics
         The statistics of all rows, (chunks, n, lanes): see :mod:`structent.trees.splits`.
     rows
-        The rows to grow the tree on, ascending. They are put into another order.
+        The rows to grow the tree on, ascending. They are reordered in place.
     limits
         Where the tree ends.
     room
-        Memory to use, also for the nodes: they last until it is used again.
+        Memory to use, also for the nodes: the next tree overwrites them.
     n_classes
         How many classes the statistics are about.
     n_threads
         How many threads to use; the tree does not depend on it.
     is_signed
-        Whether the statistics are gradients only, with their magnitudes for curvatures.
+        Whether the statistics are gradients only, whose magnitudes are the curvatures.
     """
     growth, nodes, plan, found, ends = prepared(
         table, statistics, rows, limits, room, n_classes, is_signed=is_signed
@@ -261,7 +261,7 @@ def grow_tree(
 
 
 class Prepared(NamedTuple):
-    """What a tree is grown from, the memory that it takes, and where it ends."""
+    """The inputs of growing a tree, the memory for it, and where it ends."""
 
     growth: Growth
     nodes: Nodes
@@ -274,7 +274,7 @@ def prepared(
     table: BinnedTable, statistics: Statistics, rows: RowArray, limits: Limits, room: Room,
     n_classes: int, *, is_signed: bool,
 ) -> Prepared:  # fmt: skip
-    """Return what :func:`grow` takes: see :func:`grow_tree`."""
+    """Return the arguments of :func:`grow`: see :func:`grow_tree`."""
     n_chunks, _, n_row_lanes = statistics.shape
     n_lanes = 2 * LANES if is_signed else n_row_lanes
     n_columns, n_cells = table.bins.shape[1], int(table.first_cell[-1])
@@ -294,12 +294,12 @@ def prepared(
 
 
 def _sizes(limits: Limits, n_rows: int, n_bytes: int) -> tuple[int, int, bool]:
-    """Return the most leaves, for how many histograms there is room, and whether parents are kept.
+    """Return the most leaves, the most histograms, and whether parents' histograms are kept.
 
-    A histogram has so many bytes.
+    A histogram has ``n_bytes`` bytes.
     """
     most_leaves = max(min(2 ** min(limits.max_depth, 24), n_rows, limits.max_leaves or n_rows), 1)
-    # Every split whose children are searched takes one more.
+    # Every split needs one more histogram if its children are searched.
     n_slots = most_leaves
     if limits.max_leaves is None:
         n_slots = min(n_slots, 2 ** max(limits.max_depth - 1, 0))
@@ -309,7 +309,7 @@ def _sizes(limits: Limits, n_rows: int, n_bytes: int) -> tuple[int, int, bool]:
 
 
 class Growth(NamedTuple):
-    """What a tree is grown from: see :func:`grow_tree`, and its histograms."""
+    """The inputs of growing a tree, see :func:`grow_tree`, and its histograms."""
 
     rows: RowArray
     spare: RowArray
@@ -331,7 +331,7 @@ def grow(
     growth: Any, nodes: Any, plan: Any, found: Any, max_depth: int, most_leaves: int,
     is_best_first: bool, keeps_parents: bool,
 ) -> None:  # fmt: skip
-    """Grow a tree in one thread: a call from Python for every step takes as long as few rows."""
+    """Grow a tree in one thread, without calls from Python, which are slow if rows are few."""
     counts, n_columns, step = plan.counts, growth.bins.shape[1], _BEGIN
     n_chunks, n_rows, n_row_lanes = growth.statistics.shape
     bins, statistics = growth.bins.reshape(-1), growth.statistics.reshape(-1)
@@ -364,7 +364,7 @@ def _grow_in_threads(
     n_threads: int, growth: Growth, nodes: Nodes, plan: _Plan, found: _Found,
     ends: tuple[int, int, bool, bool],
 ) -> None:  # fmt: skip
-    """Grow a tree in several threads, which share the work of every step."""
+    """Grow a tree in several threads that share the work of every step."""
     (n_chunks, n_rows, n_row_lanes), counts = growth.statistics.shape, plan.counts
     n_columns, n_lanes, first_cell = growth.bins.shape[1], growth.n_lanes, growth.first_cell
     bins, statistics = growth.bins.reshape(-1), growth.statistics.reshape(-1)
@@ -405,7 +405,7 @@ def _plan_step(  # noqa: PLR0913, PLR0917  plain values, which Numba knows
     done: int, n_rows: int, first_cell: Any, is_categorical: Any, nodes: Any, plan: Any,
     found: Any, max_depth: int, most_leaves: int, is_best_first: bool, keeps_parents: bool,
 ) -> int:  # fmt: skip
-    """Return the step that comes after one that is done, and write what is to be done in it."""
+    """Return the step that follows a finished one, and write its work into the plan."""
     counts = plan.counts
     if done == _FILL:
         return _SEARCH
@@ -428,7 +428,7 @@ def _plan_step(  # noqa: PLR0913, PLR0917  plain values, which Numba knows
 
 @inlined
 def _begin(n_rows: int, nodes: Any, plan: Any, most_leaves: int) -> None:
-    """Write the root, and that its split is searched."""
+    """Write the root, and plan the search for its split."""
     counts = plan.counts
     counts[:] = 0
     _write_node(nodes, 0, 0, n_rows, 0)
@@ -441,7 +441,7 @@ def _begin(n_rows: int, nodes: Any, plan: Any, most_leaves: int) -> None:
 
 @inlined
 def _write_node(nodes: Any, node: int, begin: int, end: int, depth: int) -> None:
-    """Write a leaf whose split was not yet searched."""
+    """Write a leaf whose split has not been searched yet."""
     nodes.begin[node], nodes.end[node], nodes.depth[node] = begin, end, depth
     nodes.left[node] = nodes.column[node] = nodes.slot[node] = 0
     nodes.gain[node] = 0
@@ -455,7 +455,7 @@ def _write_work(work: Any, place: int, begin: int, end: int, slot: int, parent: 
 
 @inlined
 def _take_some(nodes: Any, plan: Any, keeps_parents: bool) -> None:
-    """Take the next fresh nodes: all of them, or as many as there is room for histograms."""
+    """Take the next fresh nodes: all, or as many as there is memory for histograms."""
     counts, fresh = plan.counts, plan.fresh
     first, last = counts[_LAST_FRESH], counts[_N_FRESH]
     counts[_LAST_WORK] = counts[_N_WORK]
@@ -483,7 +483,7 @@ def _choose_level(nodes: Any, plan: Any) -> None:
 
 @inlined
 def _choose_best(nodes: Any, plan: Any, most_leaves: int) -> None:
-    """Choose the leaf that gains most from a split, as long as there may be more leaves."""
+    """Choose the leaf that gains most from a split, unless the tree has enough leaves."""
     n_nodes, best, gain = plan.counts[N_NODES], -1, np.float32(0)
     if (n_nodes + 1) // 2 < most_leaves:
         for node in range(n_nodes):
@@ -497,7 +497,7 @@ def _choose_best(nodes: Any, plan: Any, most_leaves: int) -> None:
 def _choose_columns(
     fresh: Any, first_cell: Any, is_categorical: Any, nodes: Any, found: Any
 ) -> None:
-    """Write the best split of each node: of equal ones the first column, the first border."""
+    """Write the best split of each node; among equal ones, the first column and border."""
     gains, borders, goes_left = found.gains, found.borders, found.goes_left
     for place in range(fresh.size):
         node, best = fresh[place], 0
@@ -521,8 +521,8 @@ def _partition_rows(  # noqa: PLR0913, PLR0917  plain arrays, not an object of t
 ) -> None:  # fmt: skip
     """Put the rows that go left before the others, for the nodes ``chosen[first:last]``.
 
-    Where no row of a node has a missing value, missing values go with the larger part; categories
-    that no row has go where missing values go.
+    If no row of a node has a missing value, missing values go with the larger part. Categories that
+    no row has go where missing values go.
     """
     has_rows, goes_left = np.empty(256, np.bool_), nodes.goes_left
     for place in range(first, last):
@@ -535,7 +535,7 @@ def _partition_rows(  # noqa: PLR0913, PLR0917  plain arrays, not an object of t
             b = bins[row, j]
             has_rows[b] = True
             is_left = goes_left[node, b]
-            rows[left], spare[right] = row, row  # one of the two is written over
+            rows[left], spare[right] = row, row  # one of the two is overwritten later
             left += is_left
             right += not is_left
         for r in range(right - start):
@@ -557,7 +557,7 @@ def _open_children(nodes: Any, plan: Any, max_depth: int, keeps_parents: bool) -
     for place in range(counts[_N_CHOSEN]):
         node, child, middle = plan.chosen[place], n_nodes, plan.left_ends[place]
         begin, end, depth = nodes.begin[node], nodes.end[node], nodes.depth[node] + 1
-        # In bins without rows, rounding may leave a gain where there is none.
+        # Rounding in bins without rows may show a gain although one side has no rows.
         if middle in (begin, end):
             nodes.gain[node] = 0
             continue

@@ -1,10 +1,9 @@
 """Histograms: the statistics of a node's rows, summed over every bin of every column.
 
-The statistics of a row are a pair of numbers, or ``2 * LANES`` beside each other, so that one row
-is added to a cell of the histogram by one or four vector instructions. Where the curvature is the
-magnitude of the gradient, rows have the gradient only: summed up, the magnitudes are the gradients
-and twice what was negative of them. Only the smaller of two siblings is counted: the larger one is
-the difference between the parent and it.
+The statistics of a row are a pair of numbers, or ``2 * LANES`` adjacent numbers, so that one or
+four vector instructions add a row to a cell of the histogram. If the curvature is the magnitude of
+the gradient, rows hold only the gradient g: the sum of |g| is the sum of g + 2 max(-g, 0). Only
+the smaller of two siblings is counted; the larger one is the parent minus the smaller.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from structent.trees.vectors import (
     prefetch,
 )
 
-DIGEST_OF_VECTORS = "f45ee1860b8d88a4"  # Numba's cache does not see edits there
+DIGEST_OF_VECTORS = "af2538d1bb250e30"  # Numba's cache does not see edits there
 
-_AHEAD = 8  # rows whose numbers are fetched before they are needed
+_AHEAD = 8  # how many rows ahead numbers are prefetched
 
 _U = np.uint64
 
@@ -40,15 +39,15 @@ def fill_histograms(  # noqa: PLR0913, PLR0917  plain arrays, not an object of t
     Parameters
     ----------
     work
-        One line for each node to count: its rows are ``rows[begin:end]``, its histogram is number
-        ``slot``, and it is to be subtracted from the histogram ``parent``, if that is not -1, which
-        then becomes that of its sibling, (nodes, 4).
+        One line per node to count, ``begin, end, slot, parent``, (nodes, 4): its rows are
+        ``rows[begin:end]``, and its histogram is number ``slot``. If ``parent`` is not -1, the
+        histogram is subtracted from that one, which then becomes the sibling's.
     bins
         The bins of all rows, flat, (n_rows, n_columns).
     statistics
         Flat, (chunks, n_rows, n_row_lanes).
     first_cell
-        The first cell of each column; one more is the number of cells of a histogram.
+        The first cell of each column, then the number of cells of a histogram.
     histograms
         Flat, (slots, chunks, cells, n_lanes).
     """
@@ -80,7 +79,7 @@ def _clear(histograms: Any, at: int, n_lanes: int, first_cell: Any, first: int, 
 def _add_gradient_to_curvature(
     histograms: Any, at: int, first_cell: Any, first: int, last: int
 ) -> None:
-    """Make magnitudes of the negative parts: |g| = g + 2 max(-g, 0)."""
+    """Turn sums of negative parts into sums of magnitudes: |g| = g + 2 max(-g, 0)."""
     for cell in range(first_cell[first], first_cell[last]):
         begin = _U(at + cell * 2 * LANES)
         for lane in range(_U(LANES)):

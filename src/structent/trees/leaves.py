@@ -1,4 +1,4 @@
-"""The values of leaves: sums of gradient and curvature over their rows, and what follows."""
+"""The values of leaves, from the sums of gradient and curvature over their rows."""
 
 from typing import Any
 
@@ -7,14 +7,14 @@ import numpy as np
 from structent._compiled import kernel
 from structent.trees.vectors import add_numbers
 
-DIGEST_OF_VECTORS = "f45ee1860b8d88a4"  # Numba's cache does not see edits there
+DIGEST_OF_VECTORS = "af2538d1bb250e30"  # Numba's cache does not see edits there
 
-BLOCK = 2048  # rows that are summed by themselves, whatever the number of threads
+BLOCK = 2048  # rows per partial sum, whatever the number of threads
 
 
 @kernel
 def write_leaves(begin: Any, end: Any, left: Any, seen: Any, leaf_of: Any) -> None:
-    """Write the leaf of each row, -1 for those that the tree has not seen."""
+    """Write the leaf of each row, -1 for rows that the tree has not seen."""
     leaf_of[:] = -1
     leaf = 0
     for node in range(begin.size):
@@ -58,7 +58,7 @@ def write_values(sums: Any, reg_lambda: float, learning_rate: float, values: Any
                 gradient += sums[block, leaf, 0, c]
                 curvature += sums[block, leaf, 1, c]
             curvature += reg_lambda
-            # Rows without weight have neither gradient nor curvature.
+            # If no row of the leaf has a weight, gradient and curvature are both 0.
             step = -gradient / curvature if curvature > 0 else 0.0
             values[leaf, c] = learning_rate * step
 

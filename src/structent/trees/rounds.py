@@ -1,8 +1,8 @@
 """Several rounds of boosting in one compiled call, for one thread.
 
 With few rows, calls from Python take longer than the work of a round. Compiled rounds also let two
-fits run side by side in threads, because they do not hold the interpreter's lock. The trees are
-those of :mod:`structent.trees.boosting`, bit for bit.
+fits run side by side in threads, because they do not hold the interpreter's lock. The trees are the
+same as in :mod:`structent.trees.boosting`, bit for bit.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from structent.trees.walking import add_tree_to_some, add_trees
 
 # Numba's cache does not see edits there
 DIGEST_OF_CPU = "1881394ff5a00905"
-DIGEST_OF_SKETCH = "e0870bb851696102"
-DIGEST_OF_FOREST = "2346834bf7ba823e"
-DIGEST_OF_GROWING = "9e16436cde86a34f"
-DIGEST_OF_LEAVES = "08c19ce13a0dd809"
-DIGEST_OF_SMOOTHING = "397545dde2ab418d"
-DIGEST_OF_WALKING = "79da5b2c412780fb"
+DIGEST_OF_SKETCH = "291bc6a903e7d17d"
+DIGEST_OF_FOREST = "7afed92cb9602c08"
+DIGEST_OF_GROWING = "33a9b7a44b3294d5"
+DIGEST_OF_LEAVES = "62ae79cc88ba689a"
+DIGEST_OF_SMOOTHING = "f5e96518a5a2b753"
+DIGEST_OF_WALKING = "6e67f26317cd2a96"
 
 Floats: TypeAlias = NDArray[np.float32]
-# What the kernel of the loss takes of a structure: see Layout.arrays.
+# A structure as the kernel of the loss takes it: see Layout.arrays.
 LayoutArrays: TypeAlias = tuple[IntArray, IntArray, IntArray, NDArray[np.bool_], FloatArray, float]
 
 
 class Rows(NamedTuple):
-    """The rows that trees are grown on, and what is computed of them; see ``Booster``."""
+    """The training rows, and the arrays that are computed from them; see ``Booster``."""
 
     labels: IndexArray
     weights: Floats
@@ -50,7 +50,7 @@ class Rows(NamedTuple):
 
 
 class Held(NamedTuple):
-    """The rows that judge the trees, none of them if there is no judge.
+    """The validation rows; none if there is no early stopping.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Held(NamedTuple):
     least
         Their losses in the best round.
     mean_losses
-        The mean loss after each round, (rounds,); entries of rounds to come are written.
+        The mean loss after each round, (rounds,); new rounds write their entries.
     """
 
     bins: BinTable
@@ -75,18 +75,18 @@ class Held(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """What is random in some rounds.
+    """The random choices of some rounds.
 
     Attributes
     ----------
     seen, first_seen
-        The rows that each tree sees, one tree after the other, and where those of a tree begin.
+        The rows that each tree sees, one tree after the other, and where each tree's rows begin.
     others, first_other
         The same for the rows that it does not see.
     columns
         All columns.
     directions
-        What splits are searched along, (rounds, classes); none for the whole gradient.
+        The directions of the sketches, (rounds, classes); empty for the whole gradient.
     """
 
     seen: RowArray
@@ -98,15 +98,15 @@ class Drawn(NamedTuple):
 
 
 class Way(NamedTuple):
-    """The numbers that say how to boost.
+    """The settings of boosting, as numbers.
 
     Attributes
     ----------
     learning_rate, reg_lambda, smoothing, gain_exponent, curvature
         See ``Boosting``; gains are multiplied by two to the power of the exponent.
     first_round, best_round, patience
-        The number of the first round here, the best one so far, and after how many rounds without
-        a better one boosting ends.
+        The number of the first round here, the best round so far, and after how many rounds
+        without a better one boosting ends.
     """
 
     learning_rate: float
@@ -124,11 +124,11 @@ def add_rounds(  # noqa: PLR0913, PLR0917  what Numba knows: tuples of arrays
     rows: Any, held: Any, layout: Any, plain: Any, relatives: Any, drawn: Any, way: Any,
     growth: Any, nodes: Any, plan: Any, found: Any, ends: Any, trees: Any,
 ) -> tuple[int, int]:  # fmt: skip
-    """Grow a tree in each round that is drawn; return how many there are, and the best round.
+    """Grow one tree per drawn round; return how many were grown, and the best round.
 
-    ``layout`` is of the loss, ``plain`` of the one that judges. ``growth`` to ``ends`` are those of
-    :func:`structent.trees.growing.prepared`. The smoothing of leaves is 0 if there are no
-    ``relatives``. Trees are written to ``trees``.
+    ``layout`` is the layout of the loss, ``plain`` the one of the validation loss. ``growth`` to
+    ``ends`` come from :func:`structent.trees.growing.prepared`. The smoothing of leaves is 0 if
+    there are no ``relatives``. Trees are written to ``trees``.
     """
     best = way.best_round
     for number in range(drawn.first_seen.size - 1):
@@ -209,7 +209,7 @@ def _write_tree_and_values(  # noqa: PLR0913, PLR0917  what Numba knows: tuples 
     number: int, n_nodes: int, nodes: Any, seen: Any, rows: Any, relatives: Any, drawn: Any,
     way: Any, trees: Any,
 ) -> None:  # fmt: skip
-    """Write a tree behind the last one, and the values of its leaves; add these to its rows."""
+    """Write a tree after the last one, and its leaf values; add these to the logits of its rows."""
     node, leaf, n_classes = (
         trees.first_node[number],
         trees.first_leaf[number],

@@ -1,6 +1,6 @@
-"""What splits are searched on: the whole gradient, its sums over blocks, or one direction.
+"""Statistics for the search of splits: the whole gradient, its sums over blocks, or one direction.
 
-The values of leaves always come from the whole gradient: only where to split is decided by less.
+Leaf values always come from the whole gradient; only the choice of splits uses less.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from structent._threads import in_parts
 from structent._typing import IntArray
 from structent.trees.vectors import LANES, PAIR, product, product_of_magnitudes
 
-DIGEST_OF_VECTORS = "f45ee1860b8d88a4"  # Numba's cache does not see edits there
+DIGEST_OF_VECTORS = "af2538d1bb250e30"  # Numba's cache does not see edits there
 
 Floats: TypeAlias = NDArray[np.float32]
 
-_LEAST_ROWS = 4096  # for a thread
+_LEAST_ROWS = 4096  # per thread
 
 
 def wide_shape(n_rows: int, n_gradients: int) -> tuple[int, int, int]:
@@ -39,9 +39,10 @@ def pair_shape(n_rows: int) -> tuple[int, int, int]:
 
 
 def write_full(gradient: Floats, hessian: Floats, statistics: Floats, n_threads: int) -> None:
-    """Write gradient and curvature of each class, 16 classes a chunk.
+    """Write gradient and curvature of each class, 16 classes per chunk.
 
-    Without a hessian the curvature is the magnitude of the gradient, which alone is written.
+    Without a hessian, the curvature is the magnitude of the gradient, and only the gradient is
+    written.
     """
     in_parts(write_some_whole, len(gradient), n_threads, gradient, hessian, statistics,
              least=_LEAST_ROWS)  # fmt: skip
@@ -68,7 +69,7 @@ def write_direction(
 ) -> None:
     """Write the gradient along a direction, and the mean curvature.
 
-    The curvature along the direction was no better: with it, a few classes decide.
+    The curvature along the direction was no better, because then a few classes dominate.
     """
     in_parts(
         write_some_along, len(gradient), n_threads, gradient.reshape(-1), hessian.reshape(-1),
@@ -79,10 +80,10 @@ def write_direction(
 def random_direction(n_classes: int, rng: np.random.Generator) -> Floats:
     """Return a direction of length 1 among gradients, which sum to 0 over the classes.
 
-    A single class has none: its direction is 0.
+    For a single class there is no such direction, and 0 is returned.
     """
     drawn = rng.normal(size=n_classes)
-    drawn -= np.add.reduce(drawn) / n_classes  # the mean, which as a method takes twice as long
+    drawn -= np.add.reduce(drawn) / n_classes  # ndarray.mean takes twice as long
     length = math.sqrt(drawn @ drawn)
     direction: Floats = (drawn / (length if length > 0 else 1.0)).astype(np.float32)
     return direction
@@ -90,7 +91,7 @@ def random_direction(n_classes: int, rng: np.random.Generator) -> Floats:
 
 @kernel
 def write_some_whole(first: int, last: int, gradient: Any, hessian: Any, statistics: Any) -> None:
-    """Write what :func:`write_full` does for some of the rows."""
+    """Do the work of :func:`write_full` for some of the rows."""
     n_classes = gradient.shape[1]
     for chunk in range(statistics.shape[0]):
         begin = chunk * LANES
@@ -126,7 +127,7 @@ def _write_blocks(
 def write_some_along(
     first: int, last: int, gradient: Any, hessian: Any, direction: Any, statistics: Any
 ) -> None:
-    """Write what :func:`write_direction` does for some of the rows."""
+    """Do the work of :func:`write_direction` for some of the rows."""
     n_classes = direction.size
     shares = np.full(n_classes, np.float32(1 / n_classes))
     for row in range(first, last):

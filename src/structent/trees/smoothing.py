@@ -5,9 +5,9 @@ smoothing :math:`\sigma` they are
 
 .. math:: -\frac{G S}{H S + \lambda}, \qquad S = (1 - \sigma) I + \sigma R
 
-Row i of R, with sum 1, says to which classes the sums of class i go: to its relatives. A class
-without any keeps its own. For a structure R is its similarity K without the diagonal, rows
-scaled; for a drawn partition R takes the mean over each block.
+Row i of R has sum 1 and says which classes, the relatives of class i, receive its sums. A class
+without relatives keeps its own sums. For a structure, R is its similarity K without the diagonal,
+with each row scaled to sum 1; for a drawn partition, R takes the mean over each block.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from structent.structure.partition import pooled
 
 @dataclass(frozen=True, eq=False)
 class Relatives:
-    r"""The matrix R, by blocks: no table of pairs of classes where blocks are cheaper.
+    r"""The matrix R in terms of blocks, without a table of pairs of classes if that is cheaper.
 
     .. math:: R = diag(own) + diag(given) \sum_t P_t \, diag(taken_t)
 
@@ -34,13 +34,14 @@ class Relatives:
     Attributes
     ----------
     block_of
-        The partitions that say who is related, (partitions, classes).
+        The partitions that say which classes are related, (partitions, classes).
     own, given
-        What a class keeps of its sums, and the factor of what it gives to its blocks, (classes,).
+        The share of its sums that a class keeps, and the factor of what it gives to its blocks,
+        (classes,).
     taken
         The factor of what a class takes from its block, (partitions, classes).
     table
-        The matrix R itself, where multiplying by it is cheaper; else None.
+        The matrix R itself if multiplying by it is cheaper, otherwise None.
     """
 
     block_of: IntArray
@@ -51,7 +52,7 @@ class Relatives:
 
     @classmethod
     def of(cls, structure: RandomPartition) -> Relatives | None:
-        """Return those of the similarity of a structure; None where no two classes are related.
+        """Return the relatives by the similarity of a structure; None if no classes are related.
 
         The weight of the singletons does not matter: it scales the similarity of all pairs alike.
 
@@ -67,10 +68,10 @@ class Relatives:
             return None
         block_of, weights = found
         others = _block_sizes(block_of) - 1  # (partitions, classes)
-        # A class alone in its block is left out, not subtracted again: that could leave a rounding
-        # error where nothing should be.
+        # Exactly 0 for a class that is alone in its block: adding its own weight and subtracting it
+        # again could leave a rounding error.
         taken = np.where(others > 0, weights[:, None], 0.0)
-        total = weights @ others  # the row of K without its diagonal, summed
+        total = weights @ others  # row sums of K without its diagonal
         given = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
         own = np.where(total > 0, -given * taken.sum(axis=0), 1.0)
         relatives = cls(block_of, own, given, taken)
@@ -83,7 +84,7 @@ class Relatives:
 
     @classmethod
     def of_draw(cls, structure: RandomPartition) -> Relatives | None:
-        """Return those of a drawn structure: means over the blocks of its partitions.
+        """Return the relatives by a drawn structure: means over the blocks of its partitions.
 
         Examples
         --------
@@ -105,7 +106,7 @@ class Relatives:
         return self._mixed(sums, 1.0 - smoothing, smoothing)
 
     def _mixed(self, sums: FloatArray, kept: float, shared: float) -> FloatArray:
-        """Return kept times the sums, plus shared times the sums times R."""
+        """Return ``kept * sums + shared * (sums @ R)``."""
         mixed = np.empty(sums.shape)
         rows, mixed_rows = (each.reshape(-1, sums.shape[-1]) for each in (sums, mixed))
         mix(rows, kept, shared, self.arrays, mixed_rows)
@@ -113,21 +114,21 @@ class Relatives:
 
     @property
     def arrays(self) -> tuple[IntArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-        """What compiled code takes; the table is empty where blocks are cheaper."""
+        """The arrays for compiled code; the table is empty if blocks are cheaper."""
         table = np.empty((0, 0)) if self.table is None else self.table
         return self.block_of, self.own, self.given, self.taken, table
 
 
 def _coarse(structure: RandomPartition) -> tuple[IntArray, FloatArray] | None:
-    """Return the partitions but for the singletons, and their weights.
+    """Return the partitions without the singletons, and their weights.
 
-    Where none of them has a weight, because the loss is plain, all count alike.
+    If none of them has a weight, because the loss is plain, all get the same weight.
     """
     n_classes, weights = structure.n_classes, structure.weights
     places = [t for t, each in enumerate(structure.partitions) if each.n_blocks < n_classes]
     if not places:
         return None
-    # Not structure.block_of: of what is drawn for every round, that would be made for nothing.
+    # Not structure.block_of: for a structure drawn in every round, building it would be wasted.
     block_of = np.array([structure.partitions[t].block_of for t in places])
     if len(places) == 1:
         return block_of, np.ones(1)

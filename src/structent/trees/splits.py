@@ -1,12 +1,13 @@
 """The best split of a node: every bin of every column is tried as a border.
 
-With G the sum of the gradient of a child's rows and H that of their curvature, a split is worth
+Let G be the sum of the gradients of a child's rows, and H the sum of their curvatures. The gain of
+a split is
 
     sum_c  G_left,c^2 / (H_left,c + lambda)  +  G_right,c^2 / (H_right,c + lambda)
 
-over what the same sum is without it. The statistics of a row are either wide, gradient and
-curvature of 16 classes (in as many chunks as needed), or a pair: the gradient along one direction
-among the classes, and the mean curvature.
+minus the same sum for the node without the split. The statistics of a row are either wide, gradient
+and curvature of 16 classes (in as many chunks as needed), or a pair: the gradient along one
+direction among the classes, and the mean curvature.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ import numpy as np
 from structent._compiled import inlined, kernel
 from structent.trees.vectors import LANES, PAIR, add_border_scores
 
-DIGEST_OF_VECTORS = "f45ee1860b8d88a4"  # Numba's cache does not see edits there
+DIGEST_OF_VECTORS = "af2538d1bb250e30"  # Numba's cache does not see edits there
 
 _MOST_CELLS = 256
 _POWER_STEPS = 8  # of the power method: an order of categories needs no exact direction
-_LEAST_GAIN = 1e-6  # of a node's own score: less is rounding
+_LEAST_GAIN = 1e-6  # as a share of a node's own score: less is rounding
 _U = np.uint64
-_LEAST_LAMBDA = 1e-7  # of a node's curvature: where nothing else is added, nothing is divided by 0
+_LEAST_LAMBDA = 1e-7  # as a share of a node's curvature: avoids division by 0 if lambda is 0
 
 
 @kernel
@@ -42,16 +43,16 @@ def search_splits(  # noqa: PLR0913, PLR0917  plain arrays, not an object of the
     histograms
         Flat, (slots, chunks, cells, n_lanes).
     share
-        What makes the mean over the classes of the sum of all curvatures.
+        The factor that turns the sum of all curvatures into their mean over the classes.
     first_cell
-        The first cell of each column, and the number of all; the last cell of a column is that of
-        missing values.
+        The first cell of each column, then the number of all cells; the last cell of a column is
+        for missing values.
     gains, borders
-        What the best split of each node gains in each column, 0 where there is none, and the last
-        bin that goes left, (nodes, columns).
+        The gain of the best split of each node in each column, 0 if there is no split, and the
+        last bin that goes left, (nodes, columns).
     goes_left
-        Which bins go left where the column is one of categories; else only whether the missing
-        values do, in the place of their bin, (nodes, cells).
+        For columns of categories, which bins go left; for numbers only whether missing values do,
+        at the cell of missing values, (nodes, cells).
     """
     n_cells = first_cell[-1]
     totals = np.empty(n_chunks * n_lanes, np.float32)
@@ -74,7 +75,7 @@ def search_splits(  # noqa: PLR0913, PLR0917  plain arrays, not an object of the
                 continue
             best, border, left = np.float32(0), -1, False
             for missing_left in range(2 if has_missing[j] else 1):
-                # A last border has all values on one side, and the missing ones on the other.
+                # The last border has all values on one side, and the missing values on the other.
                 n = n_bins if has_missing[j] and missing_left == 0 else n_bins - 1
                 _score_borders(
                     histograms, at, cell, n, n_bins if missing_left else -1, n_chunks, n_cells,
@@ -104,7 +105,7 @@ def _sum_first_column(
 
 @inlined
 def _score_of(totals: Any, n_lanes: int, lam: Any) -> Any:
-    """Return the score of rows that stay together; rounding may leave a curvature below 0."""
+    """Return the score of a node that is not split; rounding may leave a curvature below 0."""
     score, zero = np.float32(0), np.float32(0)
     if n_lanes == PAIR:
         return totals[0] * totals[0] / (max(totals[1], zero) + lam)
@@ -123,7 +124,7 @@ def _score_borders(  # noqa: PLR0913, PLR0917  plain arrays, not an object of th
 ) -> None:  # fmt: skip
     """Write the score of a split after each of the first n bins of a column.
 
-    The missing values, in the bin ``missing``, go left, unless it is -1.
+    Missing values, in the bin ``missing``, go left unless ``missing`` is -1.
     """
     if n_lanes == PAIR:
         begin = at + cell * n_lanes
@@ -146,7 +147,7 @@ def _score_borders(  # noqa: PLR0913, PLR0917  plain arrays, not an object of th
 def _score_pairs(
     histograms: Any, begin: int, n: int, start: int, totals: Any, lam: Any, scores: Any
 ) -> None:
-    """Write the score of the border after each of n pairs; the sum begins with that at start."""
+    """Write the score of the border after each of n pairs; sums begin with the pair at start."""
     zero, place = np.float32(0), _U(begin)
     left_g = histograms[start] if start >= 0 else zero
     left_h = histograms[start + 1] if start >= 0 else zero
@@ -166,7 +167,7 @@ def _refuse_light(  # noqa: PLR0913, PLR0917  plain arrays, not an object of the
     histograms: Any, at: int, cell: int, n: int, missing: int, n_chunks: int, n_cells: int,
     n_lanes: int, totals: Any, least: Any, scores: Any,
 ) -> None:  # fmt: skip
-    """Set the score of a split to 0 where a child has less curvature than asked for."""
+    """Set the score of a split to 0 if a child has less curvature than required."""
     total = _curvature(totals, 0, n_chunks, n_lanes, n_lanes)
     left = np.float32(0)
     for b in range(-1, n):
@@ -180,7 +181,7 @@ def _refuse_light(  # noqa: PLR0913, PLR0917  plain arrays, not an object of the
 
 @inlined
 def _curvature(statistics: Any, at: int, n_chunks: int, step: int, n_lanes: int) -> Any:
-    """Return the sum of all curvatures, of which a pair has only one."""
+    """Return the sum of all curvatures; a pair has only one."""
     if n_lanes == PAIR:
         return statistics[at + 1]
     total = np.float32(0)
@@ -195,10 +196,11 @@ def _search_categories(  # noqa: PLR0913, PLR0917  plain arrays, not an object o
     histograms: Any, at: int, cell: int, n_bins: int, n_chunks: int, n_cells: int, n_lanes: int,
     alone: Any, lam: Any, least: Any, gains: Any, goes_left: Any, node: int, j: int,
 ) -> None:  # fmt: skip
-    """Find the best set of categories to go left, among the beginnings of an order.
+    """Find the best set of categories to go left, among the first ones of an order.
 
-    For one class and without lambda the best set is a beginning of the order of G / H (Fisher
-    1958). For several the order is along the direction in which these vectors differ most.
+    For one class and without lambda, the best set is the first categories in the order of G / H
+    (Fisher 1958). For several classes, the order is along the direction in which the vectors G / H
+    differ most.
     """
     g, h = _cells_of_column(histograms, at, cell, n_bins + 1, n_chunks, n_cells, n_lanes)
     n = g.shape[1]
@@ -222,7 +224,7 @@ def _search_categories(  # noqa: PLR0913, PLR0917  plain arrays, not an object o
             _add(h[b], left_h)
             for c in range(n):
                 right_g[c] = total_g[c] - left_g[c]
-                # Rounding may leave less than nothing on the right.
+                # Rounding may leave a negative sum on the right.
                 right_h[c] = max(total_h[c] - left_h[c], np.float32(0))
             if _sum(left_h) < least or _sum(right_h) < least:
                 continue
@@ -236,7 +238,7 @@ def _search_categories(  # noqa: PLR0913, PLR0917  plain arrays, not an object o
         gains[node, j] = best - alone
     for place in range(n_bins):
         b = order[place]
-        # A category without a row here goes where missing values go.
+        # A category without rows in this node goes where missing values go.
         is_there = _sum(h[b]) > least_there
         goes_left[node, cell + b] = place < n_left if is_there else missing_left
     goes_left[node, cell + n_bins] = missing_left
@@ -261,7 +263,7 @@ def _cells_of_column(
     histograms: Any, at: int, cell: int, n: int, n_chunks: int, n_cells: int, n_lanes: int
 ) -> Any:
     """Return gradient and curvature of the bins of a column, (bins, gradients) each."""
-    n_together = n_lanes // 2  # gradients in a chunk, and as many curvatures behind them
+    n_together = n_lanes // 2  # gradients in a chunk, followed by as many curvatures
     n_gradients = n_chunks * n_together
     g, h = np.empty((n, n_gradients), np.float32), np.empty((n, n_gradients), np.float32)
     for b in range(n):
@@ -279,7 +281,7 @@ def _cells_of_column(
 def _order_of_categories(g: Any, h: Any, total_g: Any, total_h: Any, lam: Any) -> Any:
     """Return the categories in the order of G / H along their leading direction.
 
-    Loops rather than operations on whole arrays, which take Numba seconds to compile.
+    Written as loops, because Numba takes seconds to compile operations on whole arrays.
     """
     n_bins, n = g.shape
     values, products = np.empty((n_bins, n), np.float32), np.empty(n, np.float32)
@@ -315,7 +317,7 @@ def _order_of_categories(g: Any, h: Any, total_g: Any, total_h: Any, lam: Any) -
 
 @inlined
 def _product(x: Any, y: Any, products: Any) -> Any:
-    """Return the sum of products, each of which is rounded before it is added."""
+    """Return the sum of products; each product is rounded before it is added."""
     for c in range(x.size):
         products[c] = x[c] * y[c]
     return _sum(products)

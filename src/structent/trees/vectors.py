@@ -1,8 +1,8 @@
-"""Operations on several numbers at a time, which Numba does not find by itself.
+"""Vector instructions, because Numba does not vectorise these loops itself.
 
-Numba cannot know that two arrays do not overlap, so it does not make vectors of short loops that
-read one and write the other. These functions are written in LLVM's own terms instead. Compiled
-functions call them like others; nothing is checked.
+Numba cannot know that two arrays do not overlap, so it does not vectorise short loops that read one
+and write the other. These functions are written in LLVM's own terms instead. Compiled functions
+call them like any others; nothing is checked.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-LANES = 16  # numbers that are always treated together
+LANES = 16  # numbers that are always processed together
 PER_VECTOR = 8  # float32 numbers in 256 bits
 ROWS_AT_ONCE = 32  # bytes in 256 bits
-PAIR = 2  # a gradient and a curvature, where one direction stands for all classes
+PAIR = 2  # a gradient and a curvature along one direction among the classes
 
 _FLOAT, _INT32, _INT64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 _BYTES = ir.IntType(8).as_pointer()
@@ -31,13 +31,13 @@ _cgutils: Any = cgutils  # Numba has no types here
 
 
 def _function(signed: Callable[..., Any]) -> Any:
-    """Return a function for compiled code, given what returns its signature and its generator."""
+    """Return a function for compiled code; ``signed`` returns its signature and generator."""
     return intrinsic(signed)
 
 
 @_function
 def prefetch(_context: Any, array: Any, at: Any) -> Any:
-    """Ask for the number ``array[at]``, which will be needed soon."""
+    """Prefetch the number ``array[at]``, which is needed soon."""
 
     def build(builder: Any, array: Any, at: Any) -> None:
         place = builder.bitcast(builder.gep(array, [at]), _BYTES)
@@ -52,9 +52,10 @@ def _add_to_cells(  # noqa: PLR0913  what a row needs
     builder: Any, row: list[Any], n_vectors: int, bins: Any, first_cell: Any, first: Any,
     last: Any, cells: Any, *, one_more: tuple[Any, Any] | None = None,
 ) -> None:  # fmt: skip
-    """Add the vectors of a row to the first ones of its cell, of n_vectors, in every column.
+    """Add the vectors of a row to the first vectors of its cell in every column.
 
-    ``one_more`` is the place of one number in the cell, and what is added to it.
+    A cell has ``n_vectors`` vectors. ``one_more`` is the place of one more number in the cell, and
+    what to add to it.
     """
     with _cgutils.for_range_slice(builder, first, last, _INT64(1), intp=_INT64) as (j, _):
         bin_of_row = builder.zext(builder.load(builder.gep(bins, [j])), _INT64)
@@ -93,10 +94,10 @@ def _add_as_it_is(builder: Any, row: list[Any], *to: Any) -> None:
 
 
 def _add_signed(builder: Any, row: list[Any], *to: Any) -> None:
-    """Add gradients, and behind them what is negative of them.
+    """Add gradients g to the first half of the cell, and max(-g, 0) to the second half.
 
-    Of all classes the plain loss has one negative gradient for each row, that of its label: then a
-    single number is added to the second half of the cell, or none.
+    With the plain loss a row has one negative gradient, the one of its label. Then only one number
+    is added to the second half, or none.
     """
     n_vectors, mask_type = 2 * len(row), ir.IntType(LANES)
     is_negative = [builder.fcmp_ordered("<", vector, _ZERO) for vector in row]
@@ -116,7 +117,7 @@ def _add_signed(builder: Any, row: list[Any], *to: Any) -> None:
                 _add_to_cells(builder, row, n_vectors, *to)
             with one:
                 lane = builder.cttz(mask, ir.IntType(1)(0))
-                # The other negative parts are 0, so that their sum is the one.
+                # All other negative parts are 0, so the sum equals this one.
                 number = _sum(builder, builder.fadd(*parts))
                 place = builder.add(builder.zext(lane, _INT64), _INT64(LANES))
                 _add_to_cells(builder, row, n_vectors, *to, one_more=(place, number))
@@ -129,8 +130,8 @@ add_wide_row: Any = _row_adder(2 * LANES // PER_VECTOR, _add_as_it_is)
 add_signed_row: Any = _row_adder(LANES // PER_VECTOR, _add_signed)
 """``add_row(numbers, at, bins, bins_at, first_cell, first, last, cells, cells_at)`` adds the
 numbers of a row, from ``at`` on, to its cell in each of the columns first to last - 1. They stay in
-registers over all columns. The signed one adds 16 gradients to a cell of 32 numbers, and what is
-negative of them to its second half."""
+registers over all columns. The signed function adds 16 gradients g to the first half of a cell of
+32 numbers, and max(-g, 0) to the second half."""
 
 
 @_function
@@ -138,9 +139,9 @@ def add_border_scores(
     _context: Any, cells: Any, begin: Any, n: Any, start: Any, totals: Any, totals_at: Any,
     reg_lambda: Any, scores: Any,
 ) -> Any:  # fmt: skip
-    """Sum n wide cells from the left, and add the score of the border after each to its own.
+    """Sum n wide cells from the left, and add to each score the score of the border after its cell.
 
-    The sum begins with the cell at ``start``, if that is not negative.
+    The sum begins with the cell at ``start`` if that is not negative.
     """
 
     def build(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
@@ -224,13 +225,13 @@ def _product(*, of_magnitudes: bool) -> Any:
 
 product: Any = _product(of_magnitudes=False)
 product_of_magnitudes: Any = _product(of_magnitudes=True)
-"""``product(numbers, at, n, factors)`` returns the sum of n numbers, from ``at`` on, times the
-factors."""
+"""``product(numbers, at, n, factors)`` returns the dot product of n numbers, from ``at`` on, and
+the factors."""
 
 
 @_function
 def add_numbers(_context: Any, numbers: Any, at: Any, n: Any, out: Any, out_at: Any) -> Any:
-    """Add n numbers, from ``at`` on, to those of another array from ``out_at`` on."""
+    """Add n numbers, from ``at`` on, to another array from ``out_at`` on."""
 
     def build(builder: Any, numbers: Any, at: Any, n: Any, out: Any, out_at: Any) -> None:
         _add_lines(builder, [builder.gep(numbers, [at])], n, builder.gep(out, [out_at]))
@@ -243,7 +244,7 @@ def add_four(
     _context: Any, numbers: Any, at_1: Any, at_2: Any, at_3: Any, at_4: Any, n: Any, out: Any,
     out_at: Any,
 ) -> Any:  # fmt: skip
-    """Add, as ``add_numbers`` does, n numbers from four places, one place after the other.
+    """Add n numbers from each of four places, one place after the other, like ``add_numbers``.
 
     The sums stay in registers, which takes half the time of four calls.
     """
@@ -278,10 +279,10 @@ def part_rows(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
     _context: Any, bins: Any, bins_at: Any, n: Any, low: Any, length: Any, first_run: Any,
     last_run: Any, reached: Any, here: Any, left: Any,
 ) -> Any:  # fmt: skip
-    """Part n rows that have reached a node, of which all bits are set from ``here`` on.
+    """Split n rows at a node; rows that have reached it have all bits set from ``here`` on.
 
-    The marks of its children are written from ``left`` on, n for each. A bin goes left if it is in
-    one of the runs ``low[run]`` to ``low[run] + length[run]``.
+    The marks of its children are written from ``left`` on, n for each child. A bin goes left if it
+    is in one of the runs ``low[run]`` to ``low[run] + length[run]``.
     """
 
     def build(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
@@ -317,7 +318,7 @@ def part_rows(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
 def write_place(
     _context: Any, reached: Any, here: Any, n: Any, place: Any, places: Any, at: Any
 ) -> Any:
-    """Write a place, a byte that is 0 so far, for those of n rows that are marked."""
+    """Write a place, one byte per row, for each marked row of n; the bytes must be 0 before."""
 
     def build(
         builder: Any, reached: Any, here: Any, n: Any, place: Any, places: Any, at: Any
@@ -335,7 +336,7 @@ def write_place(
 
 
 def _on_data(build: Callable[..., Any]) -> Any:
-    """Return what Numba calls to generate code, given what builds it on the data of arrays."""
+    """Return a code generator for Numba; ``build`` gets pointers to the data of the arrays."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         data = [
@@ -351,7 +352,7 @@ def _on_data(build: Callable[..., Any]) -> Any:
 
 
 def _at_least_zero(builder: Any, value: Any) -> Any:
-    """Return a curvature: of a bin without rows, rounding may have left one below 0."""
+    """Return a curvature, at least 0: for a bin without rows, rounding may leave it below 0."""
     return builder.select(builder.fcmp_ordered(">", value, _ZERO), value, _ZERO)
 
 
@@ -370,7 +371,7 @@ def _store(builder: Any, values: list[Any], pointer: Any, align: int = 4) -> Non
 
 
 def _repeated(builder: Any, number: Any, vector: Any = _VECTOR) -> Any:
-    """Return a vector that is this number again and again."""
+    """Return a vector in which all numbers are this one."""
     undefined = ir.Constant(vector, ir.Undefined)
     first = builder.insert_element(undefined, number, _INT32(0))
     return builder.shuffle_vector(first, undefined, _places([0] * vector.count))

@@ -1,7 +1,7 @@
-"""Rows walk through trees, and the values of the leaves that they reach are added to their logits.
+"""Prediction: rows walk through trees, and the values of their leaves are added to their logits.
 
-In small trees no row walks: all rows of a tile are compared with every node, 32 in an instruction,
-which takes about half the time of five steps.
+In small trees no row walks. Instead all rows of a tile are compared with every node, 32 per
+instruction, which takes about half the time of five steps.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 from structent._compiled import inlined, kernel
 from structent.trees.vectors import add_four, add_numbers, part_rows, write_place
 
-DIGEST_OF_VECTORS = "f45ee1860b8d88a4"  # Numba's cache does not see edits there
+DIGEST_OF_VECTORS = "af2538d1bb250e30"  # Numba's cache does not see edits there
 
 SMALL_TREE = 255  # nodes, so that the place of one is a byte
-_TILE = 512  # rows that walk through a tree side by side, and whose logits stay in the cache
+_TILE = 512  # rows that walk through a tree together; their logits stay in the cache
 _U, _BYTE = np.uint64, np.uint8
 
 
@@ -49,7 +49,7 @@ def add_trees(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
         n_rows = min(_TILE, last - tile)
         for tree in range(first_node.size - 1):
             nodes[:n_rows] = _U(first_node[tree])
-            # All rows take one step after the other: the steps of one row wait for each other.
+            # All rows take a step before the next one: the steps of one row depend on each other.
             for _ in range(depth[tree]):
                 _take_step(step, goes_right, bins, tile * n_columns, n_columns, n_rows, nodes)
             for r in range(n_rows):
@@ -81,7 +81,7 @@ def _take_step(
 
 @inlined
 def _next_node(step: Any, goes_right: Any, bins: Any, at: int, node: Any) -> Any:
-    """Return the child that a row goes to, whose bins begin at a place; of a leaf, the leaf."""
+    """Return the child that a row goes to, or the leaf itself; the row's bins begin at ``at``."""
     b = _U(bins[_U(at) + (step[node] & _U(0xFFFFFFFF))])
     bits = goes_right[(node << _U(2)) | (b >> _U(6))]
     return (step[node] >> _U(32)) + ((bits >> (b & _U(63))) & _U(1))
@@ -89,7 +89,7 @@ def _next_node(step: Any, goes_right: Any, bins: Any, at: int, node: Any) -> Any
 
 @kernel
 def count_runs(column: Any, goes_left: Any, first_run: Any) -> None:
-    """Write the first run of each node, and behind them how many there are; leaves have none."""
+    """Write the first run of each node, and last the number of runs; leaves have none."""
     for node in range(column.size):
         n_runs, was_left = 0, False
         for b in range(256 if column[node] >= 0 else 0):
@@ -124,7 +124,7 @@ def add_small_trees(  # noqa: PLR0913, PLR0917  plain arrays, not an object of t
     first: int, last: int, first_node: Any, column: Any, child: Any, first_run: Any, low: Any,
     length: Any, values: Any, bins: Any, n_columns: int, n_classes: int, margins: Any,
 ) -> None:  # fmt: skip
-    """Add the values of all trees, each of a few nodes, to the logits of rows first to last - 1."""
+    """Add the values of all trees, which are small, to the logits of the rows first to last - 1."""
     n_trees = first_node.size - 1
     by_column = np.zeros(n_columns * _TILE, np.uint8)
     reached = np.empty(SMALL_TREE * _TILE, np.uint8)
@@ -154,7 +154,7 @@ def _find_leaves(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
 ) -> None:  # fmt: skip
     """Write the leaf of each row of a tile, as its place among the nodes of the tree.
 
-    Of every node it is marked which rows reach it: all bits of a byte are set, or none.
+    For every node, a byte per row marks whether the row reaches it: all bits set, or none.
     """
     for r in range(_TILE):
         reached[r] = 255
@@ -194,5 +194,5 @@ def _add_leaves(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
 
 @inlined
 def _line(root: int, place: int, child: Any) -> Any:
-    """Return the line of a leaf's values, given its place among the nodes of its tree."""
+    """Return the row of a leaf's values, given its place among the nodes of its tree."""
     return np.int64(child[_U(root) + _U(place)])
