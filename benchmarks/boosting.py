@@ -43,7 +43,7 @@ def rows() -> Iterator[Row]:
                 f"{name}, vector leaves, {curvature}", structure, VECTOR, "at most 1.05",
                 curvature=curvature,
             )  # fmt: skip
-        # The same trees: what is left is what an objective in Python costs.
+        # The trees are the same, so the difference is the cost of an objective in Python.
         yield _against_xgboost(
             f"{name}, vector leaves, no structure and XGBoost's own curvature",
             trivial(structure.classes), VECTOR, "no target", curvature="native",
@@ -66,7 +66,7 @@ def rows() -> Iterator[Row]:
 
 
 def _smoothed(case: str, structure: RandomPartition | PartitionSampler, n_rows: int) -> Row:
-    """Time a round whose leaves borrow from related classes, and one whose leaves do not."""
+    """Time a round with smoothed leaves, and one without."""
     k = len(structure.classes)
     features, labels = _problem(k, n_rows)
     bins = Bins.of(features)

@@ -1,9 +1,9 @@
-"""Why our defaults are what they are: the default beside single changes of it, on real tables.
+"""Why our defaults are what they are: the defaults and single changes of them, on real tables.
 
 ``python -m benchmarks.choices`` (in the environment of ``make peers``) runs what is missing in
 ``choices.jsonl``: one line for each table, split and change. ``python -m benchmarks choices``
-prints the table, ``--record`` writes RESULTS.md. The splits are others than those of ``defaults``,
-so that nothing is chosen by the rows that our defaults are judged by.
+prints the table, ``--record`` writes RESULTS.md. The splits differ from those in ``defaults``, so
+that our defaults are not evaluated on rows that chose them.
 """
 
 import argparse
@@ -22,7 +22,7 @@ TITLE = "Why our defaults are what they are: log loss with one thing changed"
 KEPT = Path(__file__).parent / "choices.jsonl"
 SPLITS = (100, 101)
 DEFAULT = "default"
-GROUPS = "whole groups held back"  # of tables that have groups
+GROUPS = "whole groups held back"  # only for tables with groups
 CHANGES: dict[str, dict[str, Any]] = {
     DEFAULT: {},
     "splits on the whole gradient": {"split_search": "full"},
@@ -44,7 +44,7 @@ SMALL = (
 
 
 def run(names: list[str], data: Path) -> None:
-    """Run what no line has yet."""
+    """Run what has no line yet."""
     from structent import StructuredBoostingClassifier  # noqa: PLC0415  after the threads are set
 
     done = {(line["table"], line["split"], line["change"]) for line in kept(KEPT)}

@@ -1,4 +1,4 @@
-"""Defaults on real tables: our classifier beside its peers, each with its own default settings.
+"""Defaults on real tables: our classifier and its peers, each with its own default settings.
 
 ``python -m benchmarks.defaults`` (in the environment of ``make peers``) runs what is missing in
 ``defaults.jsonl``: one line for each table, split and classifier, so that a run can be stopped and
@@ -67,7 +67,7 @@ class Worker:
         self._start()
 
     def measured(self, classifier: str, number: int, cap: float) -> Line:
-        """Return what a fit gave, or that it did not finish, or how it failed."""
+        """Return the result of a fit, or that it did not finish, or how it failed."""
         self._connection.send((classifier, number))
         prepared = self._answer(CAP_TO_PREPARE)
         answer = self._answer(cap) if prepared == READY else prepared
@@ -104,7 +104,7 @@ class Worker:
 
 
 def run(plan: Plan, lines: list[Line]) -> None:
-    """Run what no line has yet, table by table, and keep a line of each fit."""
+    """Run what has no line yet, table by table, and keep a line for each fit."""
     limit_threads(plan.n_threads)
     for table in plan.tables:
         worker = None
@@ -126,7 +126,7 @@ def _is_settled(wanted: Line, number: int, cap: float, lines: list[Line]) -> boo
 
 
 def _work(connection: Any, name: str, plan: Plan) -> None:
-    """Say that the table is read; then, for each fit, that it is prepared, and what it gave."""
+    """Send a message when the table is read; then, for each fit, when it is ready, and a result."""
     peers = import_module("benchmarks.peers")
     table = tables.load(name, plan.data)
     connection.send(READY)
@@ -140,7 +140,7 @@ def _work(connection: Any, name: str, plan: Plan) -> None:
             connection.send(READY)
             line = _measured(model, features, table.labels, train, test)
             connection.send({**line, **_size(table, train, test)})
-        except Exception as error:  # noqa: BLE001  however a peer fails, the line says how
+        except Exception as error:  # noqa: BLE001  any failure of a peer is recorded in the line
             connection.send({"failed": f"{type(error).__name__}: {error}"[:300]})
 
 

@@ -22,7 +22,7 @@ EXPLANATION = (
     "Means of the splits; the lowest is bold. Columns: all (categorical). +-: standard error of "
     "the ratio over the splits. A classifier that was stopped, or failed, has no figure. Our "
     "defaults were chosen on other random splits of the tables that are marked with *; the last "
-    "line has the ranks on those that nobody had looked at."
+    "line has the ranks on the tables that were not used for that."
 )
 # Why a target is missed, and why another classifier is ahead.
 REASONS = """\
@@ -37,20 +37,20 @@ REASONS = """\
 - ChimeraBoost adds cross features, columns made of two others, which suit pixels, pen strokes and
   textures, and the cut of a diamond, a matter of proportions. We add no columns.
 - LightGBM's default diverges on the two tables of flights; it is left as it is."""
-# On other random splits of these, our defaults were tried out.
+# Our defaults were tuned on other random splits of these tables.
 TRIED_OUT = (
     "led7digit", "letter", "marketing", "movement_libras", "penbased", "satimage", "segment",
     "texture", "vowel", "diamonds, clarity", "diamonds, cut", "forbes", "males, occupation",
     "tuna", "heating", "cars", "aids", "JFK, hour", "New York, month", "California, month",
 )  # fmt: skip
-SLOW = "CatBoost"  # does not finish everywhere in the time that a fit may take
+SLOW = "CatBoost"  # does not finish on all tables within the cap
 CLARITY, MOST_OF_CLARITY = "diamonds, clarity", 0.860
 
 
 class Compared(NamedTuple):
     """One table: a line for each classifier and each split that all of them finished.
 
-    ``without`` says of the other classifiers why they have no result.
+    ``without`` says why the other classifiers have no result.
     """
 
     lines: dict[str, list[Line]]

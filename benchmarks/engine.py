@@ -1,9 +1,9 @@
-"""The speed of the boosting engine: ours beside XGBoost's vector leaves, ChimeraBoost and others.
+"""The speed of our boosting engine, of XGBoost's vector leaves, ChimeraBoost and others.
 
-``python -m benchmarks.engine`` (in the environment of ``make peers``) measures all parts, or those
-that are named, and adds lines to ``engine.jsonl``; of two lines the later one counts. With
-``--trial`` a hundredth of the rows is used and nothing is kept. ``python -m benchmarks engine``
-prints the tables, ``--record`` writes RESULTS.md.
+``python -m benchmarks.engine`` (in the environment of ``make peers``) measures all parts, or the
+named ones, and adds lines to ``engine.jsonl``; a later line replaces an earlier one. ``--trial``
+uses a hundredth of the rows and keeps nothing. ``python -m benchmarks engine`` prints the tables,
+``--record`` writes RESULTS.md.
 
 The time of a round is (time of many rounds - time of few rounds) / (difference), so that reading
 and binning the table do not count. Alternatives take turns; medians; one thread.
@@ -34,7 +34,7 @@ from benchmarks.engine_page import CASES, KEPT, page  # noqa: E402
 from benchmarks.lines import Line, keep  # noqa: E402
 
 ROUNDS_OF_CASES = ((5, 45), (5, 25), (2, 8))  # few and many
-ROUNDS_OF_FAST = (5, 45)  # else reading the table would hide the rounds
+ROUNDS_OF_FAST = (5, 45)  # with fewer rounds, the time to read the table would dominate
 FAST = ("structent", "structent, full gradient", "ChimeraBoost")
 OF_CURVES = ("structent", "XGBoost")
 FEW, DRAWN_AT_A_TIME = 2, 10_000
@@ -119,7 +119,7 @@ def memory(effort: Effort) -> Iterator[Line]:
 
 
 def compiling(_: Effort) -> Iterator[Line]:
-    """Time what the first call of a process takes more than the second one."""
+    """Time how much longer the first call of a process takes than the second."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["NUMBA_CACHE_DIR"] = folder  # for the processes that are started from here
         for cache in ("empty", "filled"):
@@ -151,7 +151,7 @@ def _curve(part: str, sizes: list[tuple[int, int]], effort: Effort) -> Iterator[
     for n_rows, n_classes in sizes:
         n_used = max(effort.rows(n_rows), 2 * n_classes)
         problem = _problem(n_used, 10, n_classes)
-        # Enough rounds to be seen beside the noise of reading the table.
+        # Enough rounds that their time exceeds the noise of reading the table.
         many = FEW + int(np.clip(10_000_000 // (n_used * n_classes), 4, effort.most_rounds))
         makers = {name: partial(_fixed, name) for name in OF_CURVES}
         bounds = dict.fromkeys(makers, (FEW, many))
@@ -191,7 +191,7 @@ def _problem(n_rows: int, n_columns: int, n_classes: int) -> Problem:
     directions = rng.normal(size=(n_columns, n_classes))
     X = np.empty((n_rows, n_columns), dtype=np.float32)  # noqa: N806
     labels = np.empty(n_rows, dtype=np.int64)
-    for start in range(0, n_rows, DRAWN_AT_A_TIME):  # the peak of memory must be the fit's own
+    for start in range(0, n_rows, DRAWN_AT_A_TIME):  # the fit must set the peak of memory
         part = X[start : start + DRAWN_AT_A_TIME]
         part[:] = rng.normal(size=part.shape)
         noise = rng.gumbel(size=(len(part), n_classes))
@@ -201,7 +201,7 @@ def _problem(n_rows: int, n_columns: int, n_classes: int) -> Problem:
 
 
 def _alone(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function in a process of its own, which inherits nothing but the environment."""
+    """Call a function in a process of its own, which inherits only the environment."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as pool:
         return pool.submit(function, *arguments).result()
@@ -211,7 +211,7 @@ def _bytes_of_fit(name: str, size: tuple[int, int, int]) -> int:
     """Return the highest memory during a fit minus the memory before it, table included."""
     _fixed(name, 1).fit(*_problem(500, 4, 5))  # compiles
     problem = _problem(*size)
-    with suppress(OSError):  # some systems cannot forget the peak: then it may be the compiler's
+    with suppress(OSError):  # some systems cannot reset the peak, which may be the compiler's
         Path("/proc/self/clear_refs").write_text("5")
     before = _status("VmRSS")
     _fixed(name, 2).fit(*problem)
@@ -219,7 +219,7 @@ def _bytes_of_fit(name: str, size: tuple[int, int, int]) -> int:
 
 
 def _status(field: str) -> int:
-    """Return a number of bytes that Linux knows of this process."""
+    """Return a number of bytes from Linux's status of this process."""
     lines = Path("/proc/self/status").read_text().splitlines()
     kilobytes = next(line.split()[1] for line in lines if line.startswith(f"{field}:"))
     return int(kilobytes) * 1024

@@ -1,4 +1,4 @@
-"""The page of ``engine``: what each part took, beside its target."""
+"""The page of ``engine``: the time or memory of each part, and its target."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +11,7 @@ OURS, FULL = "structent", "structent, full gradient"
 XGBOOST, CHIMERA = "XGBoost", "ChimeraBoost"
 CASES = ((20_000, 10, 12, 5), (20_000, 10, 58, 5), (100_000, 20, 50, 5))
 ENGINES = (OURS, FULL, XGBOOST, CHIMERA, "LightGBM", "CatBoost", "scikit-learn")
-# At most so much of a peer's time, for each of the cases.
+# The largest allowed share of a peer's time, for each case.
 TARGETS = {
     (OURS, XGBOOST): (0.14, 0.06, 0.07),
     (OURS, CHIMERA): (0.6, 0.4, 0.4),

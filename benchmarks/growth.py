@@ -1,9 +1,10 @@
 """How time grows with rows, classes and partitions: loss, linear model, engine and ``compare``.
 
 ``python -m benchmarks.growth`` measures the points that ``growth.jsonl`` does not have and draws
-``docs/images/growth.svg`` from the lines; broken off, it goes on from there. ``--trial`` takes a
-hundredth of the rows and keeps nothing; ``--figure`` draws alone. Points that ran beside other
-work (each line has the load) are deleted from the file and measured again by the same command.
+``docs/images/growth.svg`` from the lines; if it is interrupted, run it again to continue.
+``--trial`` takes a hundredth of the rows and keeps nothing; ``--figure`` only draws. Each line has
+the load of the machine: to repeat a point that ran beside other work, delete its line and run the
+command again.
 
 A point is the median of several runs on one thread. One size grows, the others stay at ``BASE``.
 """
@@ -53,7 +54,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Measured:
-    """Something that is timed: what stays as it is, and what grows."""
+    """Something that is timed: which sizes stay constant, and which grow."""
 
     base: Size
     rows: tuple[int, ...]
@@ -67,7 +68,7 @@ class Measured:
 
 
 def _problem(size: Size) -> tuple[np.ndarray, np.ndarray]:
-    """Return features, and classes that lie on a circle in them; each class has a row."""
+    """Return features, and classes that lie on a circle in feature space; each class has a row."""
     rng = np.random.default_rng(0)
     labels = np.concatenate(
         [np.arange(size.classes), rng.integers(size.classes, size=size.rows - size.classes)]
@@ -150,7 +151,7 @@ def measure(what: str, size: Size, by: str, repeats: int) -> Line:
     step = WHAT[what].step_of(size)
     seconds = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of fits that are not to converge
+        warnings.simplefilter("ignore")  # fits are cut off before they converge
         step()  # compiles, allocates and warms caches
         for _ in range(repeats):
             start = time.perf_counter()
@@ -163,7 +164,7 @@ def measure(what: str, size: Size, by: str, repeats: int) -> Line:
 
 
 def missing(lines: list[Line]) -> Iterator[tuple[str, Size, str]]:
-    """Give the points that no line has, the small ones of everything first."""
+    """Yield the points that have no line yet, the smallest sizes first."""
     known = {_key(line) for line in lines}
     points = [
         (what, size, by)
@@ -182,7 +183,7 @@ def _key(line: Line) -> tuple[object, ...]:
 
 
 def slope(x: list[float], seconds: list[float]) -> float:
-    """Return the exponent of growth between the last two points: 1 is time in proportion.
+    """Return the exponent of growth between the last two points; 1 means proportional time.
 
     >>> slope([1, 10, 100], [5.0, 6.0, 60.0])
     1.0

@@ -1,4 +1,4 @@
-"""The last layer in PyTorch with cross-entropy, beside ``torch.nn.Linear`` with cross-entropy."""
+"""The last layer in PyTorch, compared with ``torch.nn.Linear``; both with cross-entropy."""
 
 from collections.abc import Callable, Iterator
 

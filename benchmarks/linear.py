@@ -1,4 +1,4 @@
-"""The linear model on embeddings, beside scikit-learn's; and its prior beside plain ridge."""
+"""The linear model on embeddings, compared with scikit-learn's; its prior with plain ridge."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +20,7 @@ def rows() -> Iterator[tuple[str, str, str, str]]:
     yield _row("CIFAR-100 hierarchy, float32", cifar100(), np.float32, "no target")
     yield _row("no structure, float64", None, np.float64, "no target")
     yield _prior_row("plain loss, prior 0.6 against ridge", 1.0, 0.6, "at most 1.3")
-    # Of the same C, but a class's own part is penalised five times as much as by ridge.
+    # With the same C, this prior penalises a class's own part five times as much as ridge does.
     yield _prior_row("plain loss, prior 0.2 against ridge", 1.0, 0.2, "no target")
     yield _prior_row("structured loss, prior 0.6 against ridge", None, 0.6, "at most 1.3")
 
@@ -37,7 +37,7 @@ def _row(
 def _prior_row(
     case: str, weights: float | None, prior: float, target: str
 ) -> tuple[str, str, str, str]:
-    """Compare the model with a prior with the same model without one."""
+    """Compare a model that has a prior with the same model without it."""
     features, labels = _embeddings(np.float64)
     ours = StructuredLogisticRegression(cifar100(), weights=weights, prior=prior)
     peer = StructuredLogisticRegression(cifar100(), weights=weights)
@@ -60,9 +60,9 @@ def _compared(
 
 
 def _embeddings(dtype: type) -> tuple[np.ndarray, np.ndarray]:
-    """Return what the last layer of a network might give: non-negative, correlated, overlapping.
+    """Return features like those of a network's last layer: non-negative, correlated, overlapping.
 
-    Two thirds of such rows are classified correctly, so that the fit is neither trivial nor vain.
+    Two thirds of such rows are classified correctly, so the fit is neither trivial nor hopeless.
     """
     structure, n, d = cifar100(), 5000, 1280
     rng = np.random.default_rng(0)

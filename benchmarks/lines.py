@@ -23,8 +23,8 @@ def kept(path: Path) -> list[Line]:
 
 
 def keep(path: Path, measured: Line) -> Line:
-    """Add a line to those that are kept, print it, and return it."""
-    load = round(os.getloadavg()[0], 1)  # what else the machine was doing
+    """Append a line to the file, print it, and return it."""
+    load = round(os.getloadavg()[0], 1)  # shows whether the machine was busy
     date = f"{datetime.now(UTC):%Y-%m-%d}"
     line = {**measured, "date": date, "load": load, "machine": machine(), **_software()}
     with path.open("a") as file:
@@ -82,7 +82,7 @@ def _version(package: str) -> str | None:
 
 
 def _commit() -> str:
-    """Return the commit of structent that is measured, marked where files differ from it."""
+    """Return the commit of structent that is measured, marked if files differ from it."""
     command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
     result = subprocess.run(
         command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False

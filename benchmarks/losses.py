@@ -1,4 +1,4 @@
-"""The PyTorch loss, forward and backward, beside ``torch.nn.functional.cross_entropy``."""
+"""The PyTorch loss, forward and backward, against ``torch.nn.functional.cross_entropy``."""
 
 import subprocess
 import sys
@@ -168,7 +168,7 @@ gc.collect()
 def memory(kind):
     found = re.search(kind + r":\\s+(\\d+) kB", Path("/proc/self/status").read_text())
     return int(found[1]) * 1024
-Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+Path("/proc/self/clear_refs").write_text("5")  # resets the peak
 before = memory("VmRSS")
 loss(logits, labels).backward()
 print((memory("VmHWM") - before) / logits.nbytes)
@@ -176,7 +176,7 @@ print((memory("VmHWM") - before) / logits.nbytes)
 
 
 def _memory(case: str) -> tuple[str, str, str, str]:
-    """Return the peak of one step, the returned gradient counted, in units of the logits."""
+    """Return the peak memory of one step, with the returned gradient, in units of the logits."""
     ours, peer = (
         float(
             subprocess.run(

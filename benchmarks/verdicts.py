@@ -1,10 +1,10 @@
-"""Is the verdict of a comparison calibrated, and how often does it find what is there?
+"""Is the verdict of a comparison calibrated, and how often does it find a true structure?
 
-``python -m benchmarks.verdicts`` runs what is missing in ``verdicts.jsonl``: comparisons of rows on
-a circle, or in an order, about a structure whose classes are scrambled, which means nothing. In no
-design may more than 5 % of the runs, plus two standard errors, say "use it". The true structure is
-asked about, too, to show how often "use it" can be won. ``--designs 3 7`` runs some of the designs,
-``--runs 50`` fewer runs of each. Other tests of the same splits stand beside ours.
+``python -m benchmarks.verdicts`` runs what is missing in ``verdicts.jsonl``: comparisons with
+classes on a circle, or in an order, and a structure whose classes are scrambled, so that it means
+nothing. In every design at most 5 % of the runs, plus two standard errors, may say "use it". Other
+designs use the true structure, to show how often "use it" is found. ``--designs 3 7`` runs some of
+the designs, ``--runs 50`` fewer runs of each. Other tests of the same splits are shown, too.
 """
 
 import argparse
@@ -71,7 +71,7 @@ DESIGNS = (
     Design("boosting", 5000, 8, "order"),
     Design("boosting", 20_000, 12),
 )
-MOST_RUNS = {DESIGNS[0]: 50, DESIGNS[10]: 50, DESIGNS[13]: 20}  # where fits are not cheap
+MOST_RUNS = {DESIGNS[0]: 50, DESIGNS[10]: 50, DESIGNS[13]: 20}  # designs with slow fits
 
 
 def run(n_runs: int, designs: list[int]) -> None:
@@ -85,7 +85,7 @@ def run(n_runs: int, designs: list[int]) -> None:
 
 
 def table() -> list[str]:
-    """Return how often each finding was made, and what other tests would say, as Markdown."""
+    """Return how often each finding was made, and the results of other tests, as Markdown."""
     tests = list(_TESTS)
     text = [
         "",
@@ -127,7 +127,7 @@ def _found(design: Design, number: int) -> dict[str, Any]:
 
 
 def _scrambled(structure: RandomPartition, rng: np.random.Generator) -> RandomPartition:
-    """Return a scrambled structure that is not by chance the structure itself."""
+    """Return a scrambled structure that differs from the structure itself."""
     while True:
         scrambled = structure.scramble(rng)
         if set(scrambled.partitions) != set(structure.partitions):
@@ -158,7 +158,7 @@ def _per_row(found: Comparison, inflation: float) -> bool:
     return bool(differences.mean() + norm.ppf(0.975) * error < 0)
 
 
-# Against no structure alone; the verdict asks for more.
+# These compare only with no structure; the verdict requires more.
 _TESTS: dict[str, Callable[[Comparison], bool]] = {
     "corrected t, all splits": lambda found: found.against_none.is_lower,
     "one-sided": _one_sided,
