@@ -144,7 +144,7 @@ def block_plan(
 
 def _plan_of_few(factor: SimilarityFactor, nested: tuple[IntArray, ...] | None) -> BlockPlan:
     matrix = csr_array(factor.matrix).toarray()
-    if not nested:  # not nested, or no partitions, as of a sampler
+    if not nested:  # not nested, or without partitions (a sampler)
         matrix_or_none = matrix if factor.n_blocks else None
         return BlockPlan(factor, _own_root(factor), matrix_or_none, (), [], ())
     finest = nested[0]

@@ -162,7 +162,7 @@ class StructuredLinear(nn.Module):
         """The weights of the classes, (classes, features): a function of the parameters."""
         own = self.class_vectors
         if self.matrix is not None and torch.is_autocast_enabled(own.device.type):
-            # Otherwise weights would be rounded twice. A context takes 3 % of a small step.
+            # Otherwise weights would be rounded twice. The context takes 3 % of a small step.
             with torch.autocast(own.device.type, enabled=False):
                 return self._weight()
         return own if self.block_vectors is None else self._weight()

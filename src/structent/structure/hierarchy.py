@@ -478,7 +478,7 @@ def _from_parents(parents: Mapping[Any, Any], classes: Sequence[Any]) -> Paths:
 
 def _check_no_circle(parent_of: Mapping[Label, Label | None]) -> None:
     """Refuse a parent map in which a node is above itself, in one pass over all nodes."""
-    ends: set[Label | None] = {None}  # nodes from which the way leads to a root
+    ends: set[Label | None] = {None}  # nodes whose ancestors are known to end at a root
     for node in parent_of:
         walk: dict[Label, None] = {}
         at: Label | None = node

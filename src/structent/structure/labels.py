@@ -153,7 +153,7 @@ def is_missing(value: Any) -> bool:
 
 
 def as_typed(names: Sequence[str], labels: Sequence[Label]) -> list[Label]:
-    """Return names as whole numbers or bools, if the labels are such and all names fit, or text.
+    """Return names as whole numbers or bools if labels have that type and all fit, else as text.
 
     Examples
     --------

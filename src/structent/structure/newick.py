@@ -27,8 +27,8 @@ def paths_from_newick(text: str) -> dict[str, tuple[str, ...]]:
     """Return the groups of each leaf, from the root's children down; the root is no group.
 
     Names stay as they are written, without their quotes. Comments and branch lengths are ignored.
-    A group without a name is called by its first and last leaf. These are also added to a name that
-    a sibling has, too, and to a number that several groups have.
+    A group without a name is named by its first and last leaf. These leaves are also added to the
+    name if a sibling has the same name, or if it is a number that several groups have.
 
     Examples
     --------

@@ -80,7 +80,7 @@ def seeds_of(structure: Structure) -> frozenset[int]:
 
 
 def product_with(sampler: Structure, other: Structure) -> ProductPartitions:
-    """Return the sampler of pairs of its classes and those of another.
+    """Return the sampler of pairs of one of its classes and one class of another structure.
 
     At each iteration it gives the product of the two random partitions. The other is a random
     partition, or a sampler with another seed.

@@ -249,7 +249,7 @@ def _ordinal(options: Options, classes: tuple[Label, ...]) -> tuple[RandomPartit
     return ordinal(ordered), notes
 
 
-# The short forms that need nothing but labels; structent.inputs has those of tables and files.
+# The short forms that need only labels; structent.inputs has the ones for tables and files.
 SHORT_FORMS: dict[str, Callable[[Options, tuple[Label, ...]], tuple[RandomPartition, Notes]]] = {
     "trivial": _trivial,
     "circular": _circular,

@@ -92,7 +92,7 @@ def checked_label_sets(label_sets: Any, classes: tuple[Label, ...]) -> LabelSets
     """Return the label sets if they were made by a structure with these classes, in this order."""
     if not isinstance(label_sets, LabelSets):
         raise LabelError(
-            f"label_sets must be what structure.encode_with_blocks(labels) gives, got "
+            f"label_sets must be the result of structure.encode_with_blocks(labels), got "
             f"{type(label_sets).__name__}"
         )
     if label_sets.classes != classes:

@@ -31,11 +31,11 @@ def structured_objective(
     Parameters
     ----------
     structure
-        A random partition, or a sampler: then each round has a structure of its own, a function of
-        the sampler and the number of the round, so that restarts agree. LightGBM does not tell the
-        round, so calls are counted: from the start in every ``lightgbm.train``.
+        A random partition, or a sampler. With a sampler each round has its own structure, a
+        function of the sampler and the number of the round, so that restarts agree. LightGBM does
+        not pass the number of the round, so calls are counted, from 0 in every ``lightgbm.train``.
     curvature
-        What stands for the second derivative, which can be negative:
+        What replaces the second derivative, which can be negative:
         "gradient" (its magnitude, which keeps every leaf value within 1), "bound" (q(1 - q)),
         "fisher" (its mean over labels drawn from q) or "native" (k/(k - 1) q(1 - q), LightGBM's own
         for k classes).
@@ -90,7 +90,7 @@ class StructuredObjective:
     ) -> tuple[FloatRows, FloatRows]:
         """Return gradient and curvature of the round, (n, classes).
 
-        ``lightgbm.train`` gives margins and data, the estimators labels, margins and weights.
+        ``lightgbm.train`` passes margins and data; the estimators pass labels, margins and weights.
         """
         if isinstance(second, lightgbm.Dataset):
             margins, rows = first, self._rounds.rows_of(second)
@@ -98,7 +98,7 @@ class StructuredObjective:
             margins, rows = second, self._rounds.rows(first, weight)
         if self._margins.shape != margins.shape:
             self._margins = np.empty(margins.shape, dtype=np.float32)
-        # LightGBM holds float64, class after class.
+        # LightGBM stores float64, one class after the other.
         np.copyto(self._margins, margins)
         self._n_calls += 1
         return self._rounds.gradient_and_curvature(self._n_calls - 1, self._margins, rows)
@@ -112,7 +112,7 @@ def structured_metric(
 ) -> StructuredMetric:
     """Return the structured cross-entropy of margins as ``feval`` for ``lightgbm.train``.
 
-    Give it the ``label_sets`` of the objective.
+    Pass the same ``label_sets`` as to the objective.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a booster asks for in every round: gradient and curvature, in arrays that are kept."""
+"""Gradient and curvature for a booster in every round, in arrays that are reused."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class LabelsAndWeights(NamedTuple):
     def of(
         cls, labels: NDArray[Any], weights: NDArray[Any] | None, n_classes: int, n_sets: int = 0
     ) -> LabelsAndWeights:
-        """Return those of a booster's data, which holds class indices and codes as floats."""
+        """Return the labels and weights of a booster's data, where labels are stored as floats."""
         given = np.asarray(labels)
-        # Compared before the conversion, which NaN would not survive.
+        # Compared before the conversion to integers, in which NaN would be lost.
         is_code = (given >= 0) & (given < n_classes + n_sets) & (given == np.floor(given))
         wrong = np.flatnonzero(~is_code)
         if len(wrong):
@@ -56,17 +56,17 @@ class Rounds:
     Parameters
     ----------
     structure
-        The structure, or a sampler that gives another one for every round.
+        The structure, or a sampler, which gives a new one in every round.
     curvature
         One of ``CURVATURES``; "native" is the bound times ``native_factor``.
     native_factor
-        Gives what the engine's own objective multiplies q(1 - q) by, for k classes.
+        Returns the factor of q(1 - q) in the engine's own objective, for k classes.
     first_round
-        The number of the first round, where training goes on from an earlier one.
+        The number of the first round, if training continues an earlier one.
     n_threads
-        How many threads to use, all that the process may have if None.
+        How many threads to use; if None, as many as the process may use.
     label_sets
-        What codes beyond the classes mean, None where all labels are classes.
+        The meaning of codes beyond the classes; None if all labels are classes.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Rounds:
     def gradient_and_curvature(
         self, iteration: int, margins: FloatRows, rows: LabelsAndWeights
     ) -> tuple[FloatRows, FloatRows]:
-        """Return gradient and curvature, (n, classes): overwritten in the next round."""
+        """Return gradient and curvature, (n, classes); the next round overwrites them."""
         _check_margins(margins, self.n_classes)
         if self._gradient.shape != margins.shape:
             self._gradient, self._hessian = np.empty_like(margins), np.empty_like(margins)
@@ -148,7 +148,7 @@ class Rounds:
 def drawn_blocks(
     structure: RandomPartition | PartitionSampler, seed: int, iteration: int
 ) -> IntArray:
-    """Return the block of each class in a partition that is drawn by its weight, (classes,)."""
+    """Return the block of each class in a partition drawn by weight, (classes,)."""
     if not isinstance(structure, RandomPartition):
         structure = structure.sample(iteration)
     # The partition into one block separates nothing.

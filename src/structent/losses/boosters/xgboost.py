@@ -17,8 +17,8 @@ _PURPOSE = "The structured loss for XGBoost"
 xgboost = load_optional("xgboost", extra="xgboost", purpose=_PURPOSE)
 XGBOOST = PrivateInterface("xgboost", "3.2.0", needed_by=_PURPOSE)
 
-# XGBoost tells an objective of this kind the round, and asks it for a gradient to search splits on.
-# It is new in 3.2 and called experimental.
+# XGBoost passes the round to an objective of this kind, and asks it for a gradient to search splits
+# on. It is new in 3.2 and called experimental.
 TreeObjective: Any = XGBOOST.name("xgboost.objective:TreeObjective")
 
 
@@ -37,33 +37,32 @@ def structured_objective(
     For ``xgboost.train(params, data, obj=objective)``, with vector leaves
     (``multi_strategy="multi_output_tree"``) or one tree per class, and for XGBoost's scikit-learn
     estimators (``XGBClassifier(objective=objective)``). Labels are class indices, in the order of
-    ``structure.classes``. Set ``objective="multi:softprob"`` and ``num_class`` in the parameters
-    too, else predictions are not probabilities; ``base_score`` is where training starts from.
+    ``structure.classes``. Also set ``objective="multi:softprob"`` and ``num_class`` in the
+    parameters, otherwise predictions are not probabilities. Training starts from ``base_score``.
 
     Parameters
     ----------
     structure
-        A random partition, or a sampler: then each round has a structure of its own, a function of
-        the sampler and the number of the round, so that restarts and workers agree.
+        A random partition, or a sampler. With a sampler each round has its own structure, a
+        function of the sampler and the number of the round, so that restarts and workers agree.
     curvature
-        What stands for the second derivative, which can be negative:
+        What replaces the second derivative, which can be negative:
         "gradient" (its magnitude, which keeps every leaf value within 1), "bound" (q(1 - q)),
         "fisher" (its mean over labels drawn from q) or "native" (2q(1 - q), XGBoost's own).
     split_structure
-        If given, splits are searched on the gradient summed over the blocks of a partition that is
-        drawn in every round from this structure, by weight. Leaf values still come from the whole
-        gradient. Needs vector leaves.
+        If given, splits are searched on the gradient summed over the blocks of a partition. The
+        partition is drawn from this structure by weight in every round. Leaf values still come from
+        the whole gradient. Needs vector leaves.
     split_seed
         The draws are a function of ``(split_seed, round)``.
     first_round
-        The number of rounds that were trained before, where training is continued.
+        The number of rounds that were trained before, if training is continued.
     n_threads
-        How many threads to use, all that the process may have if None.
+        How many threads to use; if None, as many as the process may use.
     label_sets
-        Where rows are labelled by classes, blocks or sets of classes: what
-        ``structure.encode_with_blocks(labels)`` gave. Labels are then its codes.
-        XGBoost's own metrics know classes alone: set ``disable_default_eval_metric`` and give
-        :func:`structured_metric`.
+        The result of ``structure.encode_with_blocks(labels)``, if rows are labelled by classes,
+        blocks or sets of classes. Labels are then its codes. XGBoost's own metrics accept only
+        classes, so set ``disable_default_eval_metric`` and use :func:`structured_metric`.
 
     Examples
     --------
@@ -86,8 +85,8 @@ class StructuredObjective(TreeObjective):  # type: ignore[misc]  # known at run 
     """The objective that :func:`structured_objective` returns.
 
     ``xgboost.train`` calls it with the round, the margins and the data; the scikit-learn estimators
-    with labels, margins and perhaps weights. The latter do not tell the round, so that calls are
-    counted: use one objective for one training. A copy, pickled or deep, counts from the start.
+    with labels, margins and possibly weights. These do not pass the round, so calls are counted:
+    use an objective for one training only. A copy, pickled or deep, counts from the start.
     """
 
     def __init__(
@@ -135,7 +134,7 @@ class StructuredObjective(TreeObjective):  # type: ignore[misc]  # known at run 
     def split_grad(
         self, iteration: int, grad: FloatRows, hess: FloatRows
     ) -> tuple[FloatRows, FloatRows] | None:
-        """Return the gradient and curvature to search splits on, None for the whole ones."""
+        """Return the gradient and curvature to search splits on; None for the full ones."""
         return None if self._splits is None else self._splits.reduced(iteration, grad, hess)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -151,15 +150,15 @@ def _check_same_classes(
         if given != expected:
             raise StructureError(
                 "split_structure must have the classes of structure in the same order, got "
-                f"{given!r} in place of {expected!r} as class {place}"
+                f"{given!r} instead of {expected!r} as class {place}"
             )
 
 
 class SplitSearch:
     """The gradient summed over the blocks of a partition that is drawn in every round.
 
-    That is the gradient if the logits were equal within each block: the search is for a split that
-    separates blocks. Fewer columns also make the search faster.
+    That is the derivative for shifting all logits of a block together, so the search finds splits
+    that separate blocks. Fewer columns also make the search faster.
     """
 
     def __init__(
@@ -173,7 +172,7 @@ class SplitSearch:
     def reduced(
         self, iteration: int, gradient: FloatRows, hessian: FloatRows
     ) -> tuple[FloatRows, FloatRows] | None:
-        """Return gradient and curvature of the blocks, (n, blocks), None for the singletons."""
+        """Return gradient and curvature of the blocks, (n, blocks); None for the singletons."""
         block_of = drawn_blocks(self._structure, self._seed, self._first_round + iteration)
         n_blocks = int(block_of.max()) + 1
         if n_blocks == len(block_of):
@@ -195,8 +194,8 @@ def structured_metric(
 ) -> StructuredMetric:
     """Return the structured cross-entropy as ``custom_metric`` for ``xgboost.train``.
 
-    It takes margins, which XGBoost gives it where the objective is a callable too. Give it the
-    ``label_sets`` of the objective.
+    It takes margins, which XGBoost passes if the objective is also a callable. Pass the same
+    ``label_sets`` as to the objective.
 
     Examples
     --------
