@@ -31,7 +31,7 @@ _BEYOND = (
     "answers", "choices", "coarse_labels", "drawing", "joint_targets", "layers", "learned",
     "longer_training", "prior", "significance", "structureboost", "tables",
 )  # fmt: skip
-# Options that some questions alone have.
+# Options that only some questions have.
 _FOR = {
     "experiment": ("cifar100",),
     "preset": _PAPER,
@@ -46,7 +46,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 def main() -> None:
-    """Run the command; where it fails, it ends with one sentence, as ``structent`` does."""
+    """Run the command; if it fails, it ends with one sentence, as ``structent`` does."""
     with errors_told_in_a_sentence("paper"):
         app(prog_name="python -m paper")
 
@@ -119,7 +119,7 @@ def answer(  # noqa: PLR0913  a command has many options
 ) -> None:
     """Answer a question of the paper, or one beyond it, and print the page.
 
-    Finished runs are kept in the folder of results: the same command goes on from there.
+    Finished runs are kept in the folder of results; the same command continues from there.
     """
     output = Output(as_json=as_json, quiet=quiet)
     given = _Given(question, data, experiment, preset, sizes, trials, problem, backbone, cache, out)
@@ -141,7 +141,7 @@ def answer(  # noqa: PLR0913  a command has many options
 
 @dataclass(frozen=True)
 class _Given:
-    """What was asked for, in the command's own words."""
+    """The options as they were given on the command line."""
 
     question: str
     data: Path | None
@@ -155,7 +155,7 @@ class _Given:
     out: Path
 
     def command(self) -> str:
-        """Return the command that gives all results of the page, whatever part is run now."""
+        """Return the command for all results of the page, whatever part is run now."""
         parts = ["python", "-m", "paper", self.question]
         if self.experiment is not None:
             parts += ["--experiment", self.experiment]
@@ -174,7 +174,7 @@ class _Given:
         return replace(self, sizes=None, problem=None)
 
     def asked(self) -> Asked:
-        """Return a question beyond the paper as its module takes it."""
+        """Return a question beyond the paper in the form that its module takes."""
         problems = None if self.problem is None else tuple(options.separated(self.problem))
         return Asked(self.data or Path(), self.out, self.command(), problems)
 
@@ -238,11 +238,11 @@ def _check_folder(out: Path) -> None:
 
 
 def _load_packages(question: str) -> None:
-    """Load what may be missing, so that a sentence tells what to install."""
+    """Load packages that may be missing, so that an error says what to install."""
     purpose = f"python -m paper {question}"
     for package, extra in (("polars", "cli"), ("matplotlib", "cli"), ("xgboost", "xgboost")):
         load_optional(package, extra=extra, purpose=purpose)
-    # Keras takes its backend when it is first loaded, which features of images do later.
+    # Keras reads its backend when it is first loaded; the features of images load it later.
     backend = os.environ.setdefault("KERAS_BACKEND", "torch")
     if question in ("cifar100", "layers", "longer_training"):
         if backend == "torch":
@@ -269,7 +269,7 @@ def _experiments(given: _Given) -> list[Experiment]:
 
 
 def _of_the_paper(given: _Given) -> Experiment:
-    # Each is loaded where it is asked for: those on images load Keras.
+    # Each is loaded only when it is needed: experiments on images load Keras.
     preset, sizes = given.preset or "quick", _sizes(given.sizes)
     if given.question == "months":
         from paper.months import Months  # noqa: PLC0415
@@ -312,12 +312,12 @@ def _do_what_is_missing(experiment: Experiment, kept: Kept, jobs: int, output: O
             do_runs(experiment, kept, n_jobs=jobs, on_progress=on_progress)
         except KeyboardInterrupt:
             if kept.path.exists():
-                output.notes(f"Finished runs are in {kept.path}; the same command goes on.")
+                output.notes(f"Finished runs are in {kept.path}; the same command continues.")
             raise
 
 
 def _n_left(given: _Given) -> int:
-    """Return how many runs a page waits for; some show what is finished."""
+    """Return how many runs a page waits for; some pages show what is finished so far."""
     if given.question in (*_PAPER, "choices"):
         return 0
     every = [(each, each.runs()) for each in _experiments(given.whole())]
@@ -347,7 +347,7 @@ def _page(given: _Given) -> Page:
 
 
 def _report(page: Page, given: _Given, output: Output) -> None:
-    """Write a page and print it, or its numbers; where it has no file of them, all its runs."""
+    """Write a page and print it, or its numbers, or all its runs if it has no file of numbers."""
     from paper.pages import write_page  # noqa: PLC0415  loads matplotlib
 
     write_page(page, given.out)

@@ -37,25 +37,24 @@ _VALUES = (
     "Test values, mean and standard error over trials. The chosen epoch is the one whose "
     "validation value is best, for each metric by itself, as the paper reads each metric at its "
     "best test value (next section). Acc, Acc2, Acc3 and Acc4 are the accuracies for classes, "
-    "superclasses, categories and supercategories. Differences are taken trial by trial; bold are "
-    "those beyond their 95 % interval. All trials are measured on the same test images: intervals "
-    "speak of other training images, not of other test images."
+    "superclasses, categories and supercategories. Differences are taken trial by trial; bold ones "
+    "are beyond their 95 % interval. All trials use the same test images, so intervals account for "
+    "the choice of training images, not of test images."
 )
 _OTHER_GROUPS = (
-    "**The paper's Acc3 and Acc4 are those of other groups.** In the author's notebooks of 1C and "
+    "**The paper's Acc3 and Acc4 use other groups.** In the author's notebooks of 1C and "
     "1D the tables that turn classes into categories and supercategories list the classes by one "
     "order of superclasses and the groups by another: flowers, food containers and fruit become "
     "one category, ten superclasses from fish to insects and bridges one supercategory. The loss "
     "there, and Acc2, have the groups of the paper. The notebook of 1A is not public; its Acc4 is "
-    "as low. Ours are the groups of the paper's appendix, so compare Acc and Acc2 with the paper, "
-    "and of Acc3 and Acc4 no more than the sign of the differences."
+    "as low. We use the groups of the paper's appendix, so compare Acc and Acc2 with the paper, "
+    "but only the sign of the differences of Acc3 and Acc4."
 )
 _PAPERS_WAY = (
-    "Least cross-entropy: all metrics at the epoch of least validation cross-entropy. Where that "
-    "turns early, accuracies are read while they still rise, which is earlier for one loss than "
-    "for the other. The paper's way: trajectories are averaged over trials, and every metric is "
-    "read where its own mean on the test images is best. Such a value is better than one can "
-    "count on."
+    "Least cross-entropy: all metrics at the epoch with the lowest validation cross-entropy. If "
+    "that epoch is early, accuracies are read while they still rise, and it is earlier for one "
+    "loss than for the other. The paper's way: trajectories are averaged over trials, and every "
+    "metric is read where its own mean on the test images is best. Such a value is too optimistic."
 )
 _CHOICE = (
     "Label smoothing, and hierarchical cross-entropy (alpha .1, .3, .5) and soft labels (beta 10, "
@@ -63,8 +62,8 @@ _CHOICE = (
     "levels, of four, that a wrong answer gets wrong, at the epoch chosen for Acc."
 )
 _CUT_OFF = (
-    "Test values after every epoch that was looked at. The first epochs are cut off where they "
-    "would flatten the rest."
+    "Test values after every measured epoch. The first epochs are cut off if they would flatten "
+    "the rest."
 )
 _COLOUR = {"standard": GREY, "structured": BLUE, "scrambled": VERMILLION}
 _DASHES = {"standard": "-", "structured": "-", "scrambled": (0, (5, 1.5))}
@@ -76,14 +75,14 @@ _TITLE = {
     "accuracy 3": "accuracy 3: categories",
     "accuracy 4": "accuracy 4: supercategories",
 }
-# The share of the epochs whose values need not be in sight.
+# The share of the epochs whose values may be cut off.
 _START = 0.2
 _STEPS = [1, 2, 2.5, 5, 10]
 
 
 @dataclass(frozen=True)
 class _Experiment:
-    """What a page says of its experiment, and which losses it subtracts from each other."""
+    """The text of a page on its experiment, and which differences of losses it shows."""
 
     title: str
     what: str
@@ -94,22 +93,22 @@ _EXPERIMENTS = {
     "1A": _Experiment(
         "a small network on few images",
         "A small convolutional network is trained from scratch, with the standard and with the "
-        "structured cross-entropy, on training sets of several sizes. Of all 50,000 images 2,000 "
-        "are validation images, so that it learns from 48,000.",
+        "structured cross-entropy, on training sets of several sizes. If all 50,000 images are "
+        "used, 2,000 of them are validation images, so the network learns from 48,000.",
     ),
     "1B": _Experiment(
         "a scrambled structure",
         "The training sets of 5,000 images again, with a third loss: the structured cross-entropy "
-        "with the classes permuted at random, by one permutation in all trials, so that its "
+        "with the classes permuted at random, by the same permutation in all trials, so that its "
         "blocks mean nothing. The paper shows "
-        "this as a figure, without numbers; its values for the other two losses are those of 1A.",
+        "this as a figure, without numbers; its values for the other two losses are from 1A.",
         (("structured", "standard"), ("scrambled", "standard"), ("scrambled", "structured")),
     ),
     "1C": _Experiment(
         "fine-tuning a whole pre-trained network",
-        "All layers of a network with ImageNet weights are trained on. The paper took all 50,000 "
-        "images; how many we took stands with each network. Of all 50,000 images 2,000 are "
-        "validation images.",
+        "All layers of a network with ImageNet weights are trained. The paper uses all 50,000 "
+        "images; the number we use is given with each network. If all 50,000 images are used, "
+        "2,000 of them are validation images.",
     ),
     "1D": _Experiment(
         "the last layer of a frozen network",
@@ -135,10 +134,10 @@ def markdown(name: str, finished: Sequence[Finished], about: Sequence[str]) -> s
     name
         "1A", "1B", "1C" or "1D".
     finished
-        The finished runs of one preset. Those of other experiments are left aside, but that 1B
-        needs 1A's.
+        The finished runs of one preset. Runs of other experiments are ignored, but 1B needs the
+        runs of 1A.
     about
-        Paragraphs that stand under the title: the command, preset, machine, date and schedule.
+        Paragraphs below the title: the command, preset, machine, date and schedule.
     """
     runs = runs_of(name, finished)
     experiment, found = _EXPERIMENTS[name], places(name, runs)
@@ -189,7 +188,7 @@ def trajectories_figure(by_loss: Mapping[str, Trials], title: str) -> Figure:
     title
         What they were trained on.
     """
-    # White on a dark page too; and a user's style must not whiten the letters on it.
+    # The background is white even on a dark page, so a user's style must not make text white.
     with page_style():
         layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.08)
         figure = Figure(figsize=(9.6, 5.8), layout=layout, facecolor="white")
@@ -212,10 +211,10 @@ def trajectories_figure(by_loss: Mapping[str, Trials], title: str) -> Figure:
 
 
 def plot_trajectories(by_loss: Mapping[str, Trials], metric: str, ax: Axes) -> Axes:
-    """Plot the test values of a metric after every epoch that was looked at.
+    """Plot the test values of a metric after every measured epoch.
 
-    What lies beyond the values of later epochs at the start is cut off, or else it would flatten
-    all the rest.
+    Values of the first epochs outside the range of later ones are cut off, because they would
+    flatten the rest.
 
     Parameters
     ----------
@@ -232,13 +231,13 @@ def plot_trajectories(by_loss: Mapping[str, Trials], metric: str, ax: Axes) -> A
         lines = np.stack([trajectory(result, metric) for result in trials.values()])
         if len(lines) > 1:
             ax.plot(epochs, lines.T, color=_COLOUR[loss], linewidth=0.6, alpha=0.45)
-        # One epoch makes no line.
+        # A single epoch needs a marker, because it has no line.
         marker = "o" if len(epochs) == 1 else ""
         ax.plot(epochs, lines.mean(axis=0), color=_COLOUR[loss], linestyle=_DASHES[loss],
                 linewidth=1.8, marker=marker, label=loss)  # fmt: skip
         seen.append(lines[:, np.array(epochs) >= _START * epochs[-1]].ravel())
     _fit(np.concatenate(seen), ax)
-    # Else a single epoch would stand among fractions of one.
+    # Otherwise a single epoch would have fractional ticks around it.
     few = len(epochs) <= 5
     ax.xaxis.set_major_locator(
         FixedLocator(epochs) if few else MaxNLocator(5, steps=_STEPS, integer=True)
@@ -250,7 +249,7 @@ def plot_trajectories(by_loss: Mapping[str, Trials], metric: str, ax: Axes) -> A
 
 
 def _epochs(name: str, runs: list[Finished], found: list[Place]) -> list[str]:
-    """Return when epochs were chosen, which shows whether training went on for long enough."""
+    """Return which epochs were chosen, which shows whether training was long enough."""
     lines = [
         f"- {place.label}: "
         + "; ".join(f"{loss} {_chosen_epoch(trials)}" for loss, trials in by_loss.items())
@@ -282,7 +281,7 @@ def _has_other_losses(runs: list[Finished], place: Place) -> bool:
 
 
 def _is_meant(name: str, place: Place) -> bool:
-    """Return whether all losses are meant to be run in a place."""
+    """Return whether all losses should be run in a place."""
     return name == "1D" or (name == "1A" and place.slug == str(SIZE_OF_1B))
 
 
@@ -306,13 +305,13 @@ def _figure_name(name: str, place: Place) -> str:
 
 
 def _drawn(name: str, runs: Sequence[Finished], place: Place) -> dict[str, Trials]:
-    """Return what the figure of a place shows: the losses of the paper that were run there."""
+    """Return the results in the figure of a place: the losses of the paper that were run there."""
     by_loss = {loss: trials_of(runs, place.case, loss) for loss in LOSSES_OF[name]}
     return {loss: trials for loss, trials in by_loss.items() if trials}
 
 
 def _fit(values: FloatArray, ax: Axes) -> None:
-    """Make the axes as high as values are; training that diverged has some that are not finite."""
+    """Fit the axes to the finite values; training that diverged has others."""
     finite = values[np.isfinite(values)]
     if len(finite):
         margin = 0.06 * np.ptp(finite) or 0.01

@@ -1,4 +1,4 @@
-"""What the runs on CIFAR-100 found: test values by trial, read in four ways, beside the paper's."""
+"""Results of the runs on CIFAR-100: test values by trial, read in four ways, and the paper's."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from structent.errors import StructentError
 
 # The results of one loss in one case, by the number of the trial.
 Trials: TypeAlias = dict[int, Result]
-# From trials and the name of a metric to the test value of every trial.
+# Takes trials and the name of a metric, returns the test value of every trial.
 Reading: TypeAlias = Callable[[Trials, str], dict[int, float]]
 SEVERITY = "mistake severity"
 _LOWER_IS_BETTER = frozenset({"cross-entropy", "structured", SEVERITY})
@@ -38,26 +38,26 @@ LOSSES_OF = {
     "1C": PAPER_LOSSES,
     "1D": PAPER_LOSSES,
 }
-# Experiments whose table goes by the number of training images.
+# Experiments whose table is by the number of training images.
 _BY_SIZE: Mapping[str, Mapping[int, PaperCase]] = {
     "1A": TABLE_1A,
     "1B": {SIZE_OF_1B: TABLE_1A[SIZE_OF_1B]},
     "1D": TABLE_1D,
 }
-# How the paper's networks may be called, in small letters and digits; ResNet50V2 is another one.
+# Names of the paper's networks, in lowercase letters and digits; ResNet50V2 is another network.
 _PATTERN = {"ResNet50": r"resnet50(?!v2)", "MobileNetV2": r"mobilenetv2"}
 _METRICS = (*MEASURES, SEVERITY)
 
 
 class Case(NamedTuple):
-    """What losses are compared on: a number of training images, and a network."""
+    """A case in which losses are compared: a number of training images, and a network."""
 
     size: int
     network: str
 
 
 def runs_of(name: str, finished: Sequence[Finished]) -> list[Finished]:
-    """Return the runs of an experiment; 1B has those of 1A that it is compared with."""
+    """Return the runs of an experiment; 1B includes the runs of 1A that it is compared with."""
     if name not in LOSSES_OF:
         raise StructentError(
             f"an experiment on CIFAR-100 is one of {', '.join(LOSSES_OF)}, got {name!r}"
@@ -81,7 +81,7 @@ def cases(runs: Sequence[Finished]) -> list[Case]:
 
 
 def losses_of(runs: Sequence[Finished], case: Case) -> list[str]:
-    """Return the losses that were run in a case: those of the paper first."""
+    """Return the losses that were run in a case, the paper's losses first."""
     found = {str(run.settings["loss"]) for run in runs if _case(run) == case}
     known = [loss for loss in LOSSES if loss in found]
     return known + sorted(found - set(known))
@@ -104,10 +104,10 @@ def trials_of(runs: Sequence[Finished], case: Case | None, loss: str) -> Trials:
 
 
 def trajectory(result: Result, metric: str) -> FloatArray:
-    """Return the test values of a run, one for every epoch that was looked at.
+    """Return the test values of a run, one for every measured epoch.
 
-    Mistake severity is the mean number of levels that a mistake gets wrong: of the four levels,
-    the sum of the shares that are wrong, divided by the share of wrong classes.
+    Mistake severity is the mean number of levels that a mistake gets wrong: the sum over the four
+    levels of the share of wrong rows, divided by the share of wrong classes.
 
     >>> result = {"test": {name: [0.6] for name in ACCURACIES} | {"accuracy 4": [0.8]}}
     >>> round(float(trajectory(result, "mistake severity")[0]), 9)  # (3 * .4 + .2) / .4
@@ -116,18 +116,18 @@ def trajectory(result: Result, metric: str) -> FloatArray:
     if metric != SEVERITY:
         return np.array(result["test"][metric], dtype=np.float64)
     wrong = 1.0 - np.array([result["test"][name] for name in ACCURACIES], dtype=np.float64)
-    severity = np.full(wrong.shape[1], np.nan)  # where there are no mistakes
+    severity = np.full(wrong.shape[1], np.nan)  # NaN if there are no mistakes
     np.divide(wrong.sum(axis=0), wrong[0], out=severity, where=wrong[0] > 0)
     return severity
 
 
 def epochs_of(trials: Trials) -> list[int]:
-    """Return the epochs that were looked at, the same in every trial."""
+    """Return the measured epochs, the same in every trial."""
     (first, *others) = trials.values()
     for other in others:
         if other["epochs"] != first["epochs"]:
             raise StructentError(
-                f"trials must have been looked at after the same epochs, got {first['epochs']} "
+                f"trials must have been measured after the same epochs, got {first['epochs']} "
                 f"and {other['epochs']}; give the runs of one schedule"
             )
     return [int(epoch) for epoch in first["epochs"]]
@@ -136,16 +136,17 @@ def epochs_of(trials: Trials) -> list[int]:
 def chosen(trials: Trials, metric: str) -> dict[int, float]:
     """Return test values at the epoch whose validation value of the metric is best, by trial.
 
-    What the paper does on the test images, done on the validation images. The severity of mistakes
-    is read at the epoch with the best accuracy: early epochs make many mistakes, most of them mild.
+    The paper chooses the epoch on the test images; here validation images choose it. The severity
+    of mistakes is read at the epoch with the best accuracy, because early epochs make many
+    mistakes, most of them mild.
     """
     return _read_where_best(trials, metric, judge=_judge(metric))
 
 
 def one_epoch(trials: Trials, metric: str) -> dict[int, float]:
-    """Return test values at the epoch of least validation cross-entropy, whatever the metric.
+    """Return test values at the epoch with the lowest validation cross-entropy, for any metric.
 
-    A loss under which cross-entropy turns early is then read while its accuracy still rises.
+    If cross-entropy starts to rise early, a loss is then read while its accuracy still rises.
     """
     return _read_where_best(trials, metric, judge="cross-entropy")
 
@@ -185,20 +186,20 @@ def chosen_epochs(trials: Trials, metric: str) -> dict[int, float]:
 
 
 def mean_value(trials: Trials, metric: str, reading: Reading) -> Mean | None:
-    """Return the mean over trials; None without any."""
+    """Return the mean over trials; None if there are none."""
     by_trial = reading(trials, metric)
     return mean_of(by_trial) if by_trial else None
 
 
 def difference(trials: Trials, baseline: Trials, metric: str, reading: Reading) -> Mean | None:
-    """Return the mean of trials minus those of the baseline; None where they share no trial."""
+    """Return the mean difference from the baseline over shared trials; None if there are none."""
     if not set(trials) & set(baseline):
         return None
     return difference_of(reading(trials, metric), reading(baseline, metric))
 
 
 def as_gain(minus: Mean, metric: str) -> Mean:
-    """Return a difference with its sign turned where lower is better: above 0 is a gain.
+    """Return a difference as a gain: the sign is reversed for metrics where lower is better.
 
     >>> as_gain(Mean(-0.1, 0.02, 3), "cross-entropy")
     Mean(value=0.1, error=0.02, n_trials=3)
@@ -217,9 +218,9 @@ class Place:
     slug
         Its name, for files.
     case
-        The case that was run; None where nothing was.
+        The case that was run; None if nothing was.
     paper
-        What the paper has there, if anything.
+        The paper's numbers there, if any.
     """
 
     label: str
@@ -229,7 +230,7 @@ class Place:
 
 
 def places(name: str, runs: Sequence[Finished]) -> list[Place]:
-    """Return the places of an experiment's table, in the order of the paper's."""
+    """Return the places of an experiment's table, in the paper's order."""
     found = cases(runs)
     return _by_network(found) if name == "1C" else _by_size(found, _BY_SIZE[name])
 
@@ -269,7 +270,7 @@ def _chosen_place(result: Result, judge: str) -> int:
 
 
 def _best_place(values: FloatArray, metric: str) -> int:
-    """Return where values are best; training that diverged has some that are not finite."""
+    """Return where values are best, among the finite ones: training may have diverged."""
     costs = values if metric in _LOWER_IS_BETTER else -values
     return int(np.where(np.isfinite(costs), costs, np.inf).argmin())
 

@@ -1,4 +1,4 @@
-"""Tables on CIFAR-100: ours beside the paper's, all losses side by side, and the paper's claims."""
+"""Tables on CIFAR-100: our values and the paper's, all losses compared, and the paper's claims."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ _BEST = {
     SEVERITY: "Mildest mistakes",
 }
 _VALUES = (
-    "Test values at the chosen epoch. Bold is the best over the trials that all losses have, of "
-    "which the sentences above speak, too. The best of several on the same test images looks a "
-    "little better than it is."
+    "Test values at the chosen epoch. Bold is the best over the trials that all losses share; the "
+    "sentences above use the same trials. The best of several on the same test images looks "
+    "slightly better than it is."
 )
 _MINUS = (
-    "Differences to the standard loss, trial by trial; bold are those beyond their 95 % interval."
+    "Differences to the standard loss, trial by trial; bold ones are beyond their 95 % interval."
 )
 HOW_JUDGED = (
-    'Judged by the mean differences at the chosen epoch. A claim holds ("yes") if they go its way '
-    'wherever it was run, and "in part" if they do in more than half; that gains are larger with '
-    "less data, if all of them fall with every step to more images, or more than half of them do. "
-    "Intervals are Student's t over the trials, for each number by itself: of many, a few are "
-    "beyond theirs by chance."
+    'Judged by the mean differences at the chosen epoch. A claim holds ("yes") if they agree with '
+    'it wherever it was run, and "in part" if they do in more than half of the places. The claim '
+    "that gains are larger with less data holds if all gains fall with every step to more images, "
+    "and in part if more than half do. Intervals are Student's t over the trials, for each number "
+    "by itself: among many, a few are beyond their interval by chance."
 )
 
 
@@ -94,7 +94,7 @@ def which_loss(runs: Sequence[Finished], case: Case | None) -> str:
     runs
         The finished runs of the experiment.
     case
-        The case; None where nothing was run.
+        The case; None if nothing was run.
     """
     others = [] if case is None else [x for x in losses_of(runs, case) if x not in LOSSES]
     trials = {loss: trials_of(runs, case, loss) for loss in (*LOSSES, *others)}
@@ -172,7 +172,7 @@ def _of_ours(
 
 
 def _emphasised_difference(minus: Mean) -> str:
-    """Return a difference with its error, in bold where it is beyond its 95 % interval.
+    """Return a difference with its error, in bold if it is beyond its 95 % interval.
 
     >>> _emphasised_difference(Mean(-0.1, 0.01, 3)), _emphasised_difference(Mean(-0.1, 0.05, 3))
     ('**-0.1000 ± 0.0100**', '-0.1000 ± 0.0500')
@@ -272,7 +272,7 @@ def _shared_trials(trials: dict[str, Trials]) -> dict[str, Trials]:
 
 
 class _Gain(NamedTuple):
-    """By how much one loss is better than another in a place, on a metric; below 0 it is worse."""
+    """How much better one loss is than another in a place, on a metric; below 0 it is worse."""
 
     place: str
     metric: str

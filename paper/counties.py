@@ -1,9 +1,9 @@
 """Problem 3: which county is it? The paper's Table "Log Loss values for County Prediction".
 
-Counties are neighbours on a map. Standard cross-entropy is compared with the variable random
-partition, a spanning tree of the map cut into m blocks for every tree, at the paper's five
-combinations of m and the weight of the singletons. The paper has no control here; we add one: the
-same graph with the counties shuffled over its nodes, in another order in every trial.
+Counties are neighbours on a map. Standard cross-entropy is compared with a variable random
+partition: for every boosted tree, a spanning tree of the map is cut into m blocks. There are the
+paper's five combinations of m and the weight of the singletons. The paper has no control here; we
+add one: the same graph with the counties shuffled over its nodes, in another order in every trial.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Counties:
     preset
         "paper", "quick" (larger steps of the same trees) or "smoke".
     sizes
-        The training set sizes to run, of those of the preset; all if None.
+        Which training set sizes of the preset to run; all if None.
     """
 
     name: ClassVar[str] = "counties"

@@ -1,4 +1,4 @@
-"""The page on counties (Problem 3): the paper's table of log losses, ours beside the paper's."""
+"""The page on counties (Problem 3): log losses, ours and those of the paper's table."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _PAPERS_BEST = Arm("variable", 10, 0.5)
 _INTRODUCTION = (
     "Which county is it, given the rain and the temperatures of a day at a station? The graph of "
     "neighbouring counties is cut at random into connected blocks, in another way for every "
-    "tree. A column has its number of blocks and its singleton weight, which is the share of "
+    "tree. A column names the number of blocks and the singleton weight, which is the share of "
     "ordinary cross-entropy in the loss. Scrambled is the control that the paper ran for images "
     "only: the same graph with the counties in a random order. The trees are XGBoost's, with "
     "vector leaves."
@@ -70,7 +70,7 @@ def markdown(finished: list[Finished], about: list[str]) -> str:
     Parameters
     ----------
     finished
-        The runs that were done, under one preset; what is missing is said to be.
+        The finished runs of one preset; the page says what is missing.
     about
         Paragraphs on the command, the preset, the machine and the date.
     """
@@ -96,7 +96,7 @@ def markdown(finished: list[Finished], about: list[str]) -> str:
 
 
 def figures(finished: list[Finished]) -> dict[str, Figure]:
-    """Return the figure of the page by the name of its file; none where nothing was run."""
+    """Return the figure of the page by the name of its file; none if nothing was run."""
     readings = chosen_on_validation(finished)
     sizes = sorted({size for size, _ in readings})
     if not sizes:
@@ -106,7 +106,7 @@ def figures(finished: list[Finished]) -> dict[str, Figure]:
         ax = figure.add_subplot()
         ax.axhline(0.0, color=ink(), linewidth=1, label="standard")
         for place, (arm, look) in enumerate(_looks()):
-            # Beside each other, so that the bars of two lines are told apart.
+            # Shifted sideways, so that error bars of two lines do not overlap.
             shift = 1 + 0.018 * (place - (len(_looks()) - 1) / 2)
             means = [difference(readings, size, arm) for size in sizes]
             draw_line(ax, [size * shift for size in sizes], means, look)
@@ -244,7 +244,7 @@ def _scrambled_table(readings: Readings) -> str:
 
 
 def _caption(readings: Readings) -> list[str]:
-    """Return the picture as the page shows it, with what there is to be seen."""
+    """Return the picture as the page shows it, with its caption."""
     if not readings:
         return []
     return picture(
@@ -266,7 +266,7 @@ def _combination(arm: Arm) -> str:
 
 
 def _looks() -> list[tuple[Arm, Look]]:
-    """Return every combination and then its control, with how their lines look."""
+    """Return every combination followed by its control, and the look of their lines."""
     return [
         (each, Look(_combination(each), colour, marker, is_control=each != arm))
         for arm, colour, marker in zip(_ARMS, OF_LEVELS, _MARKERS, strict=True)

@@ -1,4 +1,4 @@
-"""Digests of data: a finished run keeps those of the files that it was made from."""
+"""Digests of data: a finished run keeps the digests of the files that it was made from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TypeAlias
 from structent.errors import StructentError
 
 # What a run reads: the files of each source, by its name. A source without files is downloaded by
-# Keras, which checks what it gets.
+# Keras, which checks the download.
 Sources: TypeAlias = Mapping[str, tuple[Path, ...]]
 # The digest of each source, by its name.
 Digests: TypeAlias = dict[str, str]
@@ -21,7 +21,7 @@ _LENGTH = 16  # hexadecimal digits of SHA-256
 
 
 def digest(content: bytes) -> str:
-    """Return a short name for content, which other content does not have.
+    """Return a short name for content, different for different content.
 
     >>> digest(b"abc")  # the first 16 digits of SHA-256
     'ba7816bf8f01cfea'
@@ -42,7 +42,7 @@ def digest_of_file(file: Path) -> str:
 
 
 def digests_of(sources: Sources) -> Digests:
-    """Return the digest of each source; that of several files is the digest of their digests."""
+    """Return the digest of each source; for several files, the digest of their digests."""
     found = {}
     for name, files in sources.items():
         each = [digest_of_file(file) for file in files]
@@ -66,7 +66,7 @@ def check_same_data(recorded: Iterable[Digests | None], given: Digests, where: P
     Parameters
     ----------
     recorded
-        The digests of each recorded run; None for a run that was recorded before there were any.
+        The digests of each recorded run; None for a run that was recorded before digests existed.
     given
         The digests of the data that is to be used now.
     where
@@ -88,7 +88,7 @@ def check_same_data(recorded: Iterable[Digests | None], given: Digests, where: P
 
 
 def check_one_data(runs: Iterable[Digests | None]) -> None:
-    """Refuse runs that were made from different data; those without digests say nothing."""
+    """Refuse runs that were made from different data; runs without digests are not checked."""
     seen: Digests = {}
     for each in runs:
         for name, value in (each or {}).items():

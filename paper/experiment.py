@@ -1,6 +1,6 @@
-"""An experiment: its runs, the file of those that are finished, and how the others are done.
+"""An experiment: its runs, the file of finished runs, and how the others are done.
 
-Runs can be done one by one, in any order, in any process, today or tomorrow.
+Runs can be done one by one, in any order, in any process, at any time.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Result: TypeAlias = dict[str, Any]
 
 PRESETS = ("paper", "quick", "smoke")
 
-# What the libraries of arrays, trees and networks read when they are loaded.
+# Environment variables that libraries of arrays, trees and networks read when they are loaded.
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TF_NUM_INTRAOP_THREADS",
     "TF_NUM_INTEROP_THREADS",
@@ -52,11 +52,11 @@ _THREAD_VARIABLES = (
 
 # Versions that are recorded with every result.
 _PACKAGES = ("numpy", "xgboost", "keras", "torch")
-# Of glibc's malloc.h; another C library has no mallopt, or takes no notice.
+# From glibc's malloc.h; other C libraries have no mallopt, or ignore it.
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
 _NEVER = 2**31 - 1
 _ASKED_AT_A_TIME = 64 * 2**20  # bytes
-# Seconds: where polars is loaded, Ctrl-C does not wake a process that waits for others.
+# Seconds: if polars is loaded, Ctrl-C does not wake a process that waits for others.
 _LOOK_UP = 0.5
 
 
@@ -69,7 +69,7 @@ class Experiment(Protocol):
 
     @property
     def kept_in(self) -> str:
-        """The name of its results file, which experiments that share runs share, too."""
+        """The name of its results file; experiments that share runs share the file."""
 
     def runs(self) -> list[Settings]:
         """Return the settings of every run, in the order in which they are best done."""
@@ -93,7 +93,7 @@ class Prepared(Protocol):
 class Finished:
     """A run that was done: its settings and result, how long it took, when, where, on what data.
 
-    ``data`` has the digests of what the run read; None if it was recorded before there were any.
+    ``data`` has the digests of what the run read; None if it was recorded before digests existed.
     """
 
     settings: Settings
@@ -127,12 +127,12 @@ class Kept:
         return runs
 
     def finished_of(self, runs: Iterable[Settings]) -> list[Finished]:
-        """Return those of the given runs that are finished, in the order of the runs."""
+        """Return which of the given runs are finished, in the order of the runs."""
         by_key = {key(run.settings): run for run in self.finished()}
         return [by_key[key(run)] for run in runs if key(run) in by_key]
 
     def mend(self) -> None:
-        """Cut off a last line that was broken off with the process that wrote it."""
+        """Remove an incomplete last line, left by a process that was killed."""
         JsonLines(self.path).mend()
 
     def add(self, run: Finished) -> None:
@@ -151,12 +151,12 @@ def do_runs(experiment: Experiment, kept: Kept, *, n_jobs: int, on_progress: OnP
     experiment
         The experiment.
     kept
-        Its results file. A run that is broken off leaves nothing there.
+        Its results file. A run that is interrupted leaves nothing there.
     n_jobs
-        How many runs at a time, each in a process of its own; the processors are shared out, so
-        that threads never outnumber them.
+        How many runs at a time, each in a process of its own. They share the processors, so that
+        there are never more threads than processors.
     on_progress
-        Told of every finished run.
+        Called after every finished run.
     """
     kept.mend()
     runs = experiment.runs()
@@ -177,7 +177,7 @@ def do_runs(experiment: Experiment, kept: Kept, *, n_jobs: int, on_progress: OnP
         if n_jobs == 1
         else _in_processes(experiment, pending, n_jobs, max(1, n_threads // n_jobs))
     )
-    # Closed at once if writing down is broken off: no process must outlive that.
+    # Closed at once if recording is interrupted, so that no process keeps running.
     with closing(finished):
         for count, run in enumerate(finished, len(runs) - len(pending) + 1):
             kept.add(replace(run, data=data[key(run.settings)]))
@@ -185,7 +185,7 @@ def do_runs(experiment: Experiment, kept: Kept, *, n_jobs: int, on_progress: OnP
 
 
 def key(settings: Settings) -> str:
-    """Return the text that stands for settings, whatever their order.
+    """Return a text that identifies settings, whatever their order.
 
     >>> key({"size": 500, "loss": "standard"}) == key({"loss": "standard", "size": 500})
     True
@@ -194,7 +194,7 @@ def key(settings: Settings) -> str:
 
 
 def chosen_sizes(sizes: Iterable[int], wanted: tuple[int, ...] | None) -> list[int]:
-    """Return those training set sizes of an experiment that are wanted; all if None.
+    """Return the training set sizes of an experiment that are wanted; all if None.
 
     >>> chosen_sizes([500, 1000, 2000], (2000, 500))
     [500, 2000]
@@ -216,11 +216,11 @@ def chosen_sizes(sizes: Iterable[int], wanted: tuple[int, ...] | None) -> list[i
 def keep_freed_memory() -> None:
     """Let this process keep the memory that it frees.
 
-    A network makes large arrays at every layer of every step. By default each of them is mapped
-    and unmapped, and the system clears every page of it: on a virtual machine that took longer
-    than the arithmetic (a small network then trains 0.8 times, and predicts half as fast).
+    A network allocates large arrays at every layer of every step. By default each of them is mapped
+    and unmapped, and the system clears every page of it. On a virtual machine that took longer than
+    the arithmetic: a small network trained at 0.8 times the speed, and predicted at half the speed.
     """
-    if sys.platform != "linux":  # where glibc is
+    if sys.platform != "linux":  # only Linux has glibc
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
@@ -239,8 +239,8 @@ def _one_by_one(
 def _in_processes(
     experiment: Experiment, pending: list[Settings], n_jobs: int, n_threads: int
 ) -> Generator[Finished]:
-    """Do runs in processes; if one fails, those under way are finished before its error is told."""
-    # Not forked: a forked process inherits the locks of threads that it does not have.
+    """Do runs in processes; if one fails, running ones are finished before the error is raised."""
+    # Not forked: a forked process inherits locks, but not the threads that would release them.
     spawn = multiprocessing.get_context("spawn")
     not_ours = set(multiprocessing.active_children())
     waiting, under_way = iter(pending), set[Future[Finished]]()
@@ -266,7 +266,7 @@ def _in_processes(
         except BaseException as error:
             for child in set(multiprocessing.active_children()) - not_ours:
                 child.terminate()
-            # Frames keep the pool's semaphores; a command that ends at once would leave them.
+            # Frames keep the pool's semaphores alive; a command that ends at once would leak them.
             traceback.clear_frames(error.__traceback__)
             raise
     if failure is not None:
@@ -287,9 +287,9 @@ def _do(experiment: Experiment, settings: Settings, n_threads: int) -> Finished:
 
 @contextmanager
 def _interrupts_kept_from_children() -> Iterator[None]:
-    """Keep Ctrl-C from the processes that are started meanwhile, from their first moment on.
+    """Block Ctrl-C in processes that are started meanwhile, from their first moment on.
 
-    It reaches every process of a terminal; the one that writes results down decides.
+    Ctrl-C reaches every process of a terminal; only the one that records results should act on it.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
@@ -338,7 +338,7 @@ def _machine(n_threads: int) -> str:
         try:
             parts.append(f"{package} {version(package)}")
         except PackageNotFoundError:
-            continue  # an experiment that needs it would have said so
+            continue  # an experiment that needs it would have failed before
     return ", ".join(parts)
 
 

@@ -20,7 +20,7 @@ from structent._typing import IndexArray
 from structent.errors import StructentError
 
 _AT_A_TIME = 32
-# What the questions beyond the paper ask about: plain images under a network in the data's folder.
+# For the questions beyond the paper: images as they are, and a network in the folder of the data.
 BACKBONE, _PIXELS = Path("weights") / "mobilenet_v2_imagenet.keras", 160
 _N_TRAIN, _N_TEST, _IN_A_FILE = 10_000, 10_000, 1000
 
@@ -36,7 +36,7 @@ class KeptFeatures:
     backbone
         The network: a ``.keras`` file or a name of ``keras.applications``.
     pixels
-        The size that images are brought to.
+        The size that images are resized to.
     """
 
     folder: Path
@@ -50,7 +50,7 @@ class KeptFeatures:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         made = self._network.predict(as_pixels(images()), batch_size=_AT_A_TIME, verbose=0)
-        # Under another name until it is whole: a run that is broken off leaves no half a file.
+        # Under another name until it is complete: an interrupted run leaves no incomplete file.
         unfinished = file.with_suffix(f".{os.getpid()}.unfinished.npy")
         np.save(unfinished, made)
         unfinished.replace(file)
@@ -65,7 +65,7 @@ class KeptFeatures:
 
     @cached_property
     def _network(self) -> Any:
-        # Only here: it loads Keras, which reading what is kept does without.
+        # Imported only here, because it loads Keras, which is not needed to read kept features.
         load_optional("keras", extra="keras", purpose="Computing the features of images")
         from paper.networks import feature_extractor, read_backbone  # noqa: PLC0415
 
@@ -74,13 +74,13 @@ class KeptFeatures:
 
     @cached_property
     def _digest(self) -> str:
-        # Another network in a file of the same name has other features.
+        # A different network in a file of the same name gives different features.
         file = Path(self.backbone)
         return digest_of_file(file) if file.is_file() else digest(self.backbone.encode())
 
 
 def cache_folder() -> Path:
-    """Return where features are kept if nobody says where."""
+    """Return the default folder for kept features."""
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "structent"
 
 
@@ -95,7 +95,7 @@ def backbone_sources(backbone: str) -> Sources:
 
 
 def feature_sources(data: Path) -> Sources:
-    """Return the images and the network of the features that are asked about beyond the paper."""
+    """Return the images and the network of the features for questions beyond the paper."""
     return {**image_sources(data), **backbone_sources(str(data / BACKBONE))}
 
 
@@ -113,7 +113,7 @@ class LabelledFeatures:
 def cifar100_features(data: Path) -> LabelledFeatures:
     """Return the features of the first 10,000 training images and of the test images.
 
-    Computing them takes about nine minutes on one core; then they are kept.
+    Computing them takes about nine minutes on one core; after that they are read from a file.
     """
     images = read_images(data)
     return LabelledFeatures(
@@ -126,9 +126,9 @@ def cifar100_features(data: Path) -> LabelledFeatures:
 
 @cache
 def fresh_cifar100_features(data: Path) -> LabelledFeatures:
-    """Return the features of images that nothing else here has: the next 10,000 training images.
+    """Return the features of images that nothing else here uses: the next 10,000 training images.
 
-    The ones after them stand for test images, because the test images have been looked at.
+    The images after them serve as test images, because the test images have been used before.
     """
     images = read_images(data)
     train, test = slice(_N_TRAIN, 2 * _N_TRAIN), slice(2 * _N_TRAIN, 2 * _N_TRAIN + _N_TEST)

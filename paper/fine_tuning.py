@@ -1,7 +1,7 @@
-"""Experiment 1C: a pre-trained network of which all layers are trained.
+"""Experiment 1C: fine-tuning all layers of a pre-trained network.
 
-The network starts from ImageNet weights and gets a new last layer; all of it learns, so that early
-features, too, can profit from the structure. The paper takes all 50,000 images and 250 epochs, for
+The network starts from ImageNet weights and gets a new last layer. All layers learn, so early
+features can also profit from the structure. The paper uses all 50,000 images and 250 epochs, for
 ResNet50 and MobileNetV2.
 """
 

@@ -1,4 +1,4 @@
-"""The images of CIFAR-100: read from any of their files, dealt into trials, moved at random."""
+"""The images of CIFAR-100: read from any of their file formats, split into trials, augmented."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _CONTENT: dict[str, dict[str, type]] = {
     "test": {"data": np.ndarray, "fine_labels": list},
     "meta": {"fine_label_names": list},
 }
-# What the readers of zip and tar files raise where a file is cut short or is something else.
+# Errors of the readers of zip and tar files if a file is cut short or has another format.
 _UNREADABLE = (
     OSError, EOFError, ValueError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error,
     tarfile.TarError,
 )  # fmt: skip
 _EXPECTED = f"CIFAR-100 must be {_NPZ}, the folder {_PICKLES}, {_ARCHIVE}, or a folder with one"
-# What loading may raise where the bytes are damaged; StructentError is a ValueError too.
+# Errors of unpickling damaged bytes; StructentError is a ValueError too.
 _DAMAGE = (
     pickle.UnpicklingError, EOFError, ValueError, TypeError, AttributeError, IndexError, KeyError,
     OverflowError, MemoryError,
@@ -85,9 +85,9 @@ def image_sources(path: Path | None) -> Sources:
 def load_pickle(content: bytes, source: str) -> dict[str, Any]:
     """Return a pickled dictionary of plain values and arrays of bytes, by Python 2 or 3.
 
-    Nothing that the pickle asks for is run. A pickle may call any function that the unpickler finds
-    for it. The one here finds stand-ins for the names that an array in such a pickle needs, and no
-    others: not even NumPy's own code sees what is in the file.
+    No function named in the pickle is called. A pickle may call any function that the unpickler
+    finds for it. This unpickler only finds our own replacements for the names that an array in such
+    a pickle needs, so not even NumPy's code reads the content.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def load_pickle(content: bytes, source: str) -> dict[str, Any]:
 a pickle that asks for builtins.print; use a file from the makers of CIFAR-100
     """
     try:
-        # Python 2 did not tell text from bytes; latin1 would copy the images twice.
+        # Python 2 did not distinguish text from bytes; latin1 would copy the images twice.
         loaded = _Unpickler(io.BytesIO(content), encoding="bytes").load()
     except _Unwanted as unwanted:
         raise StructentError(
@@ -144,9 +144,9 @@ def images_of_trial(
 ) -> TrialImages:
     """Return the images of a trial, the same for every loss.
 
-    Trials learn from slices that do not overlap. The images that follow a slice, from the start
-    again after the last one, are its validation images. A slice that is the whole set goes without
-    them.
+    Trials learn from slices that do not overlap. The images after a slice are its validation
+    images, continuing from the start after the last image. If a slice is the whole set, its first
+    images are for validation and not for training.
 
     Parameters
     ----------
@@ -174,9 +174,9 @@ def images_of_trial(
 
 
 def augmented(images: NDArray[np.uint8], rng: np.random.Generator) -> NDArray[np.uint8]:
-    """Return each image shifted by whole pixels, up to a tenth each way, and every other mirrored.
+    """Return each image shifted by whole pixels, up to a tenth each way, half of them mirrored.
 
-    What is shifted in repeats the edge, as in Keras's own ``ImageDataGenerator``.
+    New pixels repeat the edge, as in Keras's own ``ImageDataGenerator``.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def _downloaded() -> Images:
     keras = load_optional("keras", extra="keras", purpose="Downloading CIFAR-100")
     try:
         (x_train, y_train), (x_test, y_test) = keras.datasets.cifar100.load_data()
-    except Exception as error:  # Keras raises no narrower one where there is no network
+    except Exception as error:  # Keras raises no narrower one without a network connection
         raise StructentError(
             f"Keras could not download CIFAR-100 ({error}); give the path of a copy"
         ) from error
@@ -244,7 +244,7 @@ def _in_file(path: Path) -> Images:
 
 def _in_npz(path: Path) -> Images:
     try:
-        # Opened here, because NumPy leaves a file open that is no archive.
+        # Opened here, because NumPy does not close a file that is not an archive.
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {name: file[name] for name in (*_PARTS, "class_names") if name in file}
     except _UNREADABLE as error:
@@ -317,14 +317,14 @@ def _file_in_archive(archive: tarfile.TarFile, name: str) -> bytes:
 
 
 def _from_rows(rows: NDArray[np.uint8], source: Path) -> NDArray[np.uint8]:
-    """Return images of rows that have all reds, then all greens, then all blues."""
+    """Return images from rows that hold all red values, then all green, then all blue ones."""
     if rows.ndim != 2 or rows.shape[1] != 3072:
         raise StructentError(f"data of {source} must be (n, 3072) bytes, got {rows.shape}")
     return np.ascontiguousarray(rows.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
 
 
 def _check_names(names: Iterable[object], what: str) -> None:
-    """Refuse labels that mean other classes than those of the structure."""
+    """Refuse labels that mean other classes than the structure's."""
     classes = cifar100().classes
     given = [_as_text(name) for name in names]
     if len(given) != len(classes):
@@ -402,7 +402,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 class _Array:
-    """What is said of an array in a pickle; ``values`` is None until the pickle gives them."""
+    """An array as a pickle describes it; ``values`` is None until the pickle provides them."""
 
     values: NDArray[np.uint8] | None = None
 
@@ -413,7 +413,7 @@ class _Array:
 
 
 class _Uint8:
-    """The type of an array; that uint8 has no byte order and no fields is known."""
+    """The type of an array; its state is ignored, because uint8 has no byte order or fields."""
 
     def __setstate__(self, state: object) -> None:
         pass
@@ -430,7 +430,7 @@ def _dtype(name: str | bytes, *_: object) -> _Uint8:
 
 
 def _encode(text: str, encoding: str) -> bytes:
-    # Python 3 writes bytes so where the pickle shall be one for Python 2.
+    # Python 3 writes bytes like this in a pickle for Python 2.
     if encoding != "latin1":
         raise _Unwanted(f"the encoding {encoding}")
     return text.encode("latin1")
@@ -451,7 +451,7 @@ def _as_array(value: object) -> object:
 
 def _check_enough(images: Images, size: int, trial: int, n_validation: int, n_test: int) -> None:
     n_images = len(images.y_train)
-    # Validation images come out of a slice only where there are no others.
+    # Validation images are taken from a slice only if there are no others.
     beside = n_validation if size < n_images else 0
     needed = max((trial + 1) * size, size + beside, n_validation + 1)
     if needed > n_images:

@@ -1,8 +1,8 @@
 """Experiment 1D: transfer learning, where only the last layer is trained, on 1,000 images.
 
 A pre-trained network is frozen; a new last layer learns from its features. Features are computed
-once and kept: for every training image those of several augmented views, of which each epoch takes
-one at random. All losses learn from the same views in the same order.
+once and kept, for several augmented views of every training image; each epoch takes one view at
+random. All losses learn from the same views in the same order.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Schedule:
 
 
 _PAPER = Schedule()
-# Smaller images cost less than a fifth, which is all the time there is to save.
+# Smaller images take less than a fifth of the time; nothing else here takes long.
 _QUICK = Schedule(pixels=96)
 _SMOKE = Schedule(
     size=40, n_trials=2, epochs=2, measured_every=1, pixels=32, n_views=2, n_validation=20,
@@ -55,7 +55,7 @@ SCHEDULES = {"paper": _PAPER, "quick": _QUICK, "smoke": _SMOKE}
 
 
 class _Part(NamedTuple):
-    """Images whose features are kept, and by what name."""
+    """Images whose features are kept, and the name they are kept under."""
 
     name: str
     images: Callable[[], NDArray[np.uint8]]
@@ -141,7 +141,7 @@ class LastLayer:
 
     def _parts(self, trial: int, images: TrialImages) -> list[_Part]:
         """Return a trial's images by parts: the views, the validation and the test images."""
-        # Named by what is in them: other data has other features.
+        # Named by the digest of their content, because other data has other features.
         train, validation, test = (
             digest(part.tobytes()) for part in (images.train, images.validation, images.test)
         )

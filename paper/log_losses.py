@@ -1,7 +1,7 @@
 """Check the log losses that ``structent compare`` reports, without any of its code.
 
-``python paper/log_losses.py predictions.csv found.json`` takes what ``--predictions`` and
-``--json`` wrote, and prints the largest difference between a reported gain and one computed here.
+``python paper/log_losses.py predictions.csv found.json`` reads the files of ``--predictions`` and
+``--json``, and prints the largest difference between a reported gain and one computed here.
 """
 
 import csv
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def largest_difference(predictions: str, found: str) -> float:
-    """Return by how much a gain of a split is off, at most."""
+    """Return the largest error of a reported gain over all splits."""
     losses: dict[tuple[str, int], list[float]] = defaultdict(list)
     with Path(predictions).open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):

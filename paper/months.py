@@ -1,10 +1,10 @@
 """Problem 2: which month is it? Boosted trees on a day's weather (the paper's log loss figure).
 
 Months form a circle. Standard cross-entropy is compared with a fixed structure, the three ways to
-cut the circle into quarters, and with a variable one, a spanning tree of the circle cut into four
-for every tree, at nine weights of the singletons, on five training set sizes with five trials each.
-The paper has no control here; we add one: the same structures with the months shuffled, in another
-order in every trial.
+cut the circle into quarters, and with a variable one: for every boosted tree, a spanning tree of
+the circle is cut into four. There are nine weights of the singletons, and five training set sizes
+with five trials each. The paper has no control here; we add one: the same structures with the
+months shuffled, in another order in every trial.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Months:
     preset
         "paper", "quick" (larger steps of the same trees) or "smoke".
     sizes
-        The training set sizes to run, of those of the preset; all if None.
+        Which training set sizes of the preset to run; all if None.
     """
 
     name: ClassVar[str] = "months"

@@ -1,4 +1,4 @@
-"""The page on months (Problem 2): log loss against singleton weight, ours beside the paper's."""
+"""The page on months (Problem 2): log loss against singleton weight, ours and the paper's."""
 
 from __future__ import annotations
 
@@ -61,19 +61,20 @@ _INTRODUCTION = (
     "XGBoost's, with vector leaves."
 )
 _BEST = (
-    "Fixed and variable stand at their best singleton weight, which is named and chosen as the "
-    "depth is: by the mean validation log loss, or in the paper's way by the mean test log loss. "
-    "The paper's values are those behind its figure, selected in its way."
+    "Fixed and variable are shown at their best singleton weight, which is named. It is chosen "
+    "like the depth: by the mean validation log loss, or in the paper's way by the mean test log "
+    "loss. "
+    "The paper's values are the numbers behind its figure, chosen in its way."
 )
 _CURVATURE = (
     "The booster of the paper's author has the wrong sign in its diagonal Hessian inside the true "
-    "block, and uses the weight of the first partition alone. Neither is imitated here."
+    "block, and uses only the weight of the first partition. We do not reproduce these errors."
 )
-# What is drawn of an arm at a size.
+# Returns the value that a figure shows for an arm at a size.
 _Quantity: TypeAlias = Callable[[Readings, int, Arm], Mean | None]
 # By method, then by singleton weight.
 _Curves: TypeAlias = dict[str, dict[float, Mean]]
-# Each with a shift to the side, so that the bars of two lines are told apart.
+# Each is shifted sideways, so that error bars of two lines do not overlap.
 _LINES = (
     (Look("fixed", BLUE, "o", is_control=False), -0.006),
     (Look("variable", GREEN, "s", is_control=False), 0.006),
@@ -81,7 +82,7 @@ _LINES = (
     (Look("variable, scrambled", PURPLE, "s", is_control=True), 0.012),
 )
 _COLUMNS = 3
-# How far controls may stretch a panel upwards, in heights of all that is no control.
+# How far controls may extend a panel upwards, as a share of the height of the other curves.
 _STRETCH = 0.6
 
 
@@ -97,7 +98,7 @@ def markdown(finished: list[Finished], about: list[str]) -> str:
     Parameters
     ----------
     finished
-        The runs that were done, under one preset; what is missing is said to be.
+        The finished runs of one preset; the page says what is missing.
     about
         Paragraphs on the command, the preset, the machine and the date.
     """
@@ -117,7 +118,7 @@ def markdown(finished: list[Finished], about: list[str]) -> str:
 
 
 def figures(finished: list[Finished]) -> dict[str, Figure]:
-    """Return the figures of the page by the name of their file; none where nothing was run."""
+    """Return the figures of the page by the name of their file; none if nothing was run."""
     readings = chosen_on_validation(finished)
     if not readings:
         return {}
@@ -313,7 +314,7 @@ def _grid(readings: Readings, size: int) -> str:
 
 
 def _captions(readings: Readings) -> list[str]:
-    """Return the pictures as the page shows them, each with what there is to be seen."""
+    """Return the pictures as the page shows them, each with its caption."""
     if not readings:
         return []
     panels = "against singleton weight, a panel for each number of training rows"
@@ -322,8 +323,8 @@ def _captions(readings: Readings) -> list[str]:
             "months-log-loss",
             f"Test log loss {panels}",
             "Test log loss, with the depth of the trees chosen on validation. The band is the "
-            "standard error of standard over trials; those of the others are paired, in the next "
-            "figure. What has fewer trials than others of its size is left out."
+            "standard error of the standard loss over trials; the next figure has paired errors of "
+            "the other methods. Methods with fewer trials than others of their size are left out."
             f"{_on_cuts(readings, _loss)}",
         ),
         *picture(
@@ -371,15 +372,15 @@ def _draw_panel(ax: Axes, curves: _Curves) -> None:
     ax.set_xlabel("singleton weight")
     ax.yaxis.set_major_locator(MaxNLocator(6))
     ax.spines[["top", "right"]].set_visible(False)
-    # Beyond the axes: inside, a curve may be anywhere.
+    # Outside the axes, because inside it could cover a curve.
     ax.annotate("\n".join(_cuts(curves)), (1, 1), (0, 3), textcoords="offset points",
                 xycoords="axes fraction", ha="right", va="bottom", fontsize=7)  # fmt: skip
 
 
 def _loss(readings: Readings, size: int, arm: Arm) -> Mean | None:
-    """Return the mean log loss, with an error for standard alone; None over fewer trials.
+    """Return the mean log loss, with an error only for standard; None if trials are missing.
 
-    All methods share the trials, which differ by more than the methods do.
+    All methods share the trials, and trials differ more than methods do.
     """
     mean = mean_loss(readings, size, arm)
     if mean is None or mean.n_trials < max(
@@ -403,7 +404,7 @@ def _curves(readings: Readings, size: int, quantity: _Quantity) -> _Curves:
 
 
 def _limits(curves: _Curves) -> tuple[float, float]:
-    """Return the range of a panel: all of what is no control, and of controls what is near."""
+    """Return the range of a panel: it contains all methods, and controls that are close."""
     controls = {look.name for look, _ in _LINES if look.is_control}
     near = _reach(
         [m for name, curve in curves.items() if name not in controls for m in curve.values()]

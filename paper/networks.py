@@ -13,15 +13,15 @@ from keras import layers
 
 from structent.errors import StructentError
 
-# The names in keras.applications, and the modules that hold what prepares images for them.
+# Names in keras.applications, and the modules with the functions that prepare images for them.
 _APPLICATIONS = {"MobileNetV2": "mobilenet_v2", "ResNet50": "resnet"}
-# Layers that work alike in either order, once their settings say which.
+# Layers that work in either order of axes, as their settings say.
 _KNOWN = frozenset({
     "Activation", "Add", "BatchNormalization", "Conv2D", "DepthwiseConv2D", "Dropout",
     "GlobalAveragePooling2D", "InputLayer", "MaxPooling2D", "Normalization", "ReLU", "Rescaling",
     "ZeroPadding2D",
 })  # fmt: skip
-# Activations that look at a number by itself: softmax, say, looks along the last axis.
+# Elementwise activations; softmax, for example, works along the last axis.
 _POINTWISE = frozenset({"linear", "relu", "relu6", "elu", "gelu", "silu", "sigmoid", "tanh"})
 _LAST_AXIS = (-1, 3, [-1], [3], (-1,), (3,))
 
@@ -29,7 +29,7 @@ _LAST_AXIS = (-1, 3, [-1], [3], (-1,), (3,))
 def small_cnn(last: Any) -> Any:
     """Return the network of Experiments 1A and 1B, from images in [0, 1] to logits.
 
-    The last layer is given, or the number of classes for an ordinary one; so it is below.
+    ``last`` is the last layer, or the number of classes for an ordinary one, also below.
     """
     placed = {"data_format": _data_format()}
     active = {"activation": "relu", **placed}
@@ -61,14 +61,14 @@ def head(n_features: int, last: Any) -> Any:
 def with_head(backbone: Any, last: Any, *, pixels: int) -> Any:
     """Return a backbone with a last layer of its own, from images in [0, 1] of 32 pixels.
 
-    All of it learns, even if the backbone was saved as one that does not.
+    All layers learn, even if the backbone was saved as frozen.
     """
     backbone.trainable = True
     return keras.Sequential([*_resized(backbone, pixels), _layer(last)])
 
 
 def _layer(last: Any) -> Any:
-    # In full precision whatever the policy is: logits in half would lose what losses differ in.
+    # In full precision whatever the policy is: in half precision, differences of losses are lost.
     return layers.Dense(last, dtype="float32") if isinstance(last, int) else last
 
 
@@ -107,8 +107,8 @@ def backbone_name(backbone: str) -> str:
 def in_layout(network: Any) -> Any:
     """Return a network of channels-last images that computes in the backend's order.
 
-    Weights are the same in either order. A network with layers of other kinds than those of the
-    experiments is returned as it is.
+    Weights are the same in either order. A network with other kinds of layers than the experiments
+    use is returned unchanged.
     """
     config = network.get_config()
     steps = config.get("layers", [])
@@ -116,7 +116,7 @@ def in_layout(network: Any) -> Any:
         return network
     for layer in steps:
         _turn(layer)
-    config.pop("build_input_shape", None)  # of a Sequential; it is found again
+    config.pop("build_input_shape", None)  # of a Sequential; Keras computes it again
     turned = type(network).from_config(config)
     turned.set_weights(
         [
@@ -132,12 +132,12 @@ def _from_file(file: Path) -> Any:
         raise StructentError(f"--backbone must be a .keras file that exists, got {file}")
     if not zipfile.is_zipfile(file):
         raise StructentError(
-            f"--backbone must be a model that Keras saved, got {file}, which is none or is cut "
+            f"--backbone must be a model that Keras saved, got {file}, which is not one or is cut "
             "short; save it again"
         )
     try:
         network = keras.models.load_model(file, compile=False)
-    except Exception as error:  # Keras raises whatever it stumbles on
+    except Exception as error:  # Keras may raise any error
         raise StructentError(
             f"--backbone must be a model that Keras can load, got {file}: {_first_line(error)}"
         ) from error
@@ -162,10 +162,10 @@ def _from_applications(name: str) -> Any:
     prepare = importlib.import_module(f"keras.applications.{_APPLICATIONS[name]}")
     try:
         with warnings.catch_warnings():
-            # For any size of images MobileNetV2 has the weights of one, which is what we want.
+            # For other image sizes MobileNetV2 loads the weights of one size, which we want.
             warnings.filterwarnings("ignore", "`input_shape` is undefined", UserWarning)
             trunk = getattr(keras.applications, name)(include_top=False, pooling="avg")
-    except Exception as error:  # Keras raises no narrower one where there is no network
+    except Exception as error:  # Keras raises no narrower one without a network connection
         raise StructentError(
             f"Keras could not download {name} ({_first_line(error)}); give a .keras file as "
             "--backbone"
@@ -191,14 +191,14 @@ def _first_line(error: Exception) -> str:
 def _data_format() -> str:
     """Return the order of an image's axes in which the backend is fastest.
 
-    Keras's own is channels last. On torch every layer then moves its images to channels first and
-    back: the networks here are 1.3 to 1.7 times as fast when they stay there.
+    Keras's default is channels last. On torch every layer then converts its images to channels
+    first and back; without these conversions the networks here are 1.3 to 1.7 times as fast.
     """
     return "channels_first" if keras.backend.backend() == "torch" else "channels_last"
 
 
 def _to_layout() -> list[Any]:
-    """Return the layers that bring images, channels last, into that order."""
+    """Return the layers that convert images, channels last, to that order."""
     return [layers.Permute((3, 1, 2))] if _data_format() == "channels_first" else []
 
 
@@ -208,7 +208,7 @@ def _works_alike(layer: dict[str, Any]) -> bool:
         layer["class_name"] in _KNOWN
         and config.get("activation", "linear") in _POINTWISE
         and config.get("axis", -1) in _LAST_AXIS
-        # Of each channel apart, in the order of channels last.
+        # One value per channel, in the order of channels last.
         and not any(isinstance(config.get(name), list | tuple) for name in ("scale", "offset"))
     )
 
@@ -222,5 +222,5 @@ def _turn(layer: dict[str, Any]) -> None:
     if layer["class_name"] == "InputLayer":
         n_images, height, width, channels = config["batch_shape"]
         config["batch_shape"] = (n_images, channels, height, width)
-    # Shapes that were kept for building; they are found again.
+    # Shapes that were kept for building; Keras computes them again.
     layer.pop("build_config", None)

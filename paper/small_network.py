@@ -1,9 +1,9 @@
-"""Experiments 1A and 1B: a small network, trained from nothing on few images.
+"""Experiments 1A and 1B: a small network, trained from scratch on few images.
 
 1A trains the network of Keras's CIFAR-10 example with the standard and with the structured loss, on
-training sets of several sizes that do not overlap. At 5,000 images other losses that know of the
-hierarchy, or of no structure at all, are tried on the same trials. 1B adds the scrambled structure,
-to tell meaning from mere regularisation.
+training sets of several sizes that do not overlap. With 5,000 images other losses, with the
+hierarchy or without structure, are tried on the same trials. 1B adds the scrambled structure, to
+separate the effect of the structure's meaning from regularisation.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ _PAPER = {
     10_000: Schedule(5, 5e-5, 600, 1),
     50_000: Schedule(1, 5e-5, 600, 1),
 }
-# A rate along a cosine is half its start on average. Up to 2,500 images all rates add up to the
-# paper's; with more images ten minutes are too short for that.
+# With cosine decay the mean rate is half the initial one. Up to 2,500 images all rates add up to
+# the paper's sum; with more images ten minutes are too short for that.
 _QUICK = {
     1000: _quick(3, 1e-3, 90, 5),
     2500: _quick(3, 1e-3, 90, 5),
@@ -83,9 +83,9 @@ class SmallNetwork:
     experiment
         "1A" or "1B".
     sizes
-        The training set sizes to run, of those of the experiment; all if None.
+        Which training set sizes of the experiment to run; all if None.
     n_trials
-        How many trials of each size; as many as the preset has if None. It decides no result.
+        How many trials of each size; the preset's number if None. It changes no result.
     """
 
     data: Path | None
@@ -107,7 +107,7 @@ class SmallNetwork:
     def runs(self) -> list[Settings]:
         """Return every size, trial and loss: the paper's losses first, then the others."""
         schedules = SCHEDULES[self.preset]
-        # In the smoke preset every size stands for the one where the other losses are tried.
+        # In the smoke preset the other losses are tried at every size.
         compared = SIZE_OF_1B if SIZE_OF_1B in schedules else next(iter(schedules))
         sizes = chosen_sizes(schedules if self.experiment == "1A" else [compared], self.sizes)
         if self.experiment == "1B":

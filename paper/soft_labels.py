@@ -1,6 +1,6 @@
 """Labels that are distributions: soft labels and smoothed labels, and models that learn from them.
 
-Other losses that know of the hierarchy, or of no structure, are built on these.
+Losses that we compare with, with the hierarchy or without structure, are built on these.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LEAST_SHARE = 1e-4
 
 
 def distances_between(structure: RandomPartition | SpanningTreePartitions) -> FloatArray:
-    """Return how far the classes are apart, (classes, classes); on a graph, numbers of edges."""
+    """Return the distances between classes, (classes, classes); on a graph, numbers of edges."""
     if isinstance(structure, SpanningTreePartitions):
         return edges_between(structure.graph)
     every = np.arange(structure.n_classes)
@@ -51,7 +51,7 @@ def soft_labels(structure: RandomPartition | SpanningTreePartitions, beta: float
 
 
 def smoothed_labels(n_classes: int, share: float = _SMOOTHING) -> FloatArray:
-    """Return labels of which a share is given to all classes alike, one row per true class.
+    """Return labels of which a share is spread evenly over all classes, one row per true class.
 
     >>> smoothed_labels(2).round(3).tolist()
     [[0.95, 0.05], [0.05, 0.95]]
@@ -123,7 +123,7 @@ def fit_distributions(
 def copied_rows(
     codes: NDArray[Any], distributions: FloatArray
 ) -> tuple[NDArray[Any], NDArray[Any], FloatArray]:
-    """Return rows, classes and weights that stand for labels that are distributions.
+    """Return weighted rows with single classes that replace labels that are distributions.
 
     A row is copied once for each class, with the probability of the class as its weight: the mean
     loss of its copies is the cross-entropy of its distribution. Shares below 1e-4 are left out.

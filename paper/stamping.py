@@ -1,8 +1,8 @@
 """``python -m paper.stamping --data DATA --out FOLDER``: give old runs the digests of their data.
 
-Runs that were recorded before results files had digests get those of the data that is there now.
-Only whoever recorded them can know that it is what they were made from. Runs that have digests stay
-as they are, so that the command can be given again.
+Runs that were recorded before results files had digests get the digests of the current data. Only
+the person who recorded them can know that they were made from this data. Runs that have digests
+stay unchanged, so the command can be repeated.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def stamp(data: Path, folder: Path) -> dict[str, int]:
     """
     counts = {}
     for file in sorted(folder.glob("*.jsonl")):
-        # A name such as cifar100-48-epochs is that of an old schedule.
+        # A name such as cifar100-48-epochs belongs to an old schedule.
         sources = _SOURCES.get(file.stem.partition("-")[0])
         if sources is not None:
             counts[file.name] = _stamp_file(JsonLines(file), partial(sources, data))
@@ -54,7 +54,7 @@ def _stamp_file(lines: JsonLines, sources: Callable[[Settings], Sources]) -> int
         what="be a finished run",
         then="and the run will be done again",
     )
-    # All of them first: nothing is written where a file of the data is missing.
+    # All digests are computed first, so nothing is written if a file of the data is missing.
     found = {key(run): digests_of(sources(run)) for run, data in runs if data is None}
 
     def changed(line: dict[str, Any]) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def _stamp_file(lines: JsonLines, sources: Callable[[Settings], Sources]) -> int
 
 
 def _of_network(data: Path, run: Settings) -> Sources:
-    """Return the images and, where a network was pre-trained, its file."""
+    """Return the images and, if the network was pre-trained, its file."""
     if run["experiment"] in ("1A", "1B"):
         return image_sources(data)
     backbone = data / BACKBONE.with_name(f"{run['network']}.keras")

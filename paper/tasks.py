@@ -38,7 +38,7 @@ from structent.structure import (
 Structure: TypeAlias = RandomPartition | SpanningTreePartitions
 
 _N_VALIDATION, _N_TEST = 5_000, 25_000  # of the weather
-# Every class has 300 of these images: in five trials 50 each to train on and 10 to choose by.
+# Every class has 300 of these images: in each of five trials, 50 for training, 10 for validation.
 _N_TRAIN_IMAGES, _N_TEST_IMAGES, _N_IMAGES_OF_CLASS = 33_000, 10_000, 300
 _N_VALIDATION_IMAGES_OF_CLASS = 10
 _N_VALIDATION_AN_INTENT, _N_TEST_AN_INTENT = 20, 30
@@ -65,11 +65,11 @@ class Task:
     sizes
         The sizes of training sets.
     structure
-        Gives the structure of the classes, from the folder of the data.
+        Returns the structure of the classes, given the folder of the data.
     rows
-        Gives the rows of a trial, from the folder, the size and the number of the trial.
+        Returns the rows of a trial, given the folder, the size and the number of the trial.
     sources
-        Gives the files that both are read from, from the folder of the data.
+        Returns the files that both are read from, given the folder of the data.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Task:
 
 
 def _images(data: Path, size: int, trial: int) -> Draw:
-    """Of each class as many images; no image is trained on or chosen by in two trials."""
+    """Return as many images of each class; trials share no training or validation images."""
     features, codes = features_of_images(data, "train", _N_TRAIN_IMAGES)
     test_features, test_codes = features_of_images(data, "test", _N_TEST_IMAGES)
     names = np.array(catalog.cifar100().classes)
@@ -130,7 +130,7 @@ def _intents(data: Path) -> Structure:
 
 
 def _sentences_of(data: Path, size: int, trial: int) -> Draw:
-    """Of each intent, so many sentences to train on, 20 to choose by and 30 to test on."""
+    """Return ``size`` training, 20 validation and 30 test sentences of each intent."""
     rows = _sentences(data)
     rng = np.random.default_rng(trial)
     order = rng.permutation(len(rows.labels))
@@ -184,12 +184,12 @@ def diamonds() -> pl.DataFrame:
 
 def education() -> pl.DataFrame:
     """Return 22,272 married women in the USA of 1993: their schooling, work and household."""
-    # Weights of the survey say nothing of a woman, and a square repeats a column.
+    # Survey weights say nothing about a woman, and the square of a column repeats it.
     return _of_pydataset("Ecdat/HI").drop("wght", "hhi2", strict=False)
 
 
 def _of_pydataset(name: str) -> pl.DataFrame:
-    # The package would unpack its archive at home: it is read as it is.
+    # Read from the archive, because the package would unpack it in the home folder.
     package, name = "pydataset", f"resources/rdata/csv/{name}.csv"
     with tarfile.open(_pydataset_file()) as archive:
         try:
@@ -226,7 +226,7 @@ def _rows_of(table: _Ordered) -> Examples:
 
 
 def _drawn_rows(data: Path, size: int, trial: int, table: _Ordered) -> Draw:  # noqa: ARG001
-    """Every class has its share of the rows of each part."""
+    """Return rows stratified by class in each part."""
     rows = _rows_of(table)
     parts, left = [], np.arange(len(rows.labels))
     for count in (size, _N_VALIDATION_ROWS, _N_TEST_ROWS):
@@ -239,10 +239,10 @@ def _drawn_rows(data: Path, size: int, trial: int, table: _Ordered) -> Draw:  # 
 
 @cache
 def _places() -> tuple[Examples, NDArray[Any]]:
-    """Return names of places, those of one region together; the regions; and their countries.
+    """Return names of places, grouped by region; the regions; and their countries.
 
-    A region is the first division of a country (a state, a province). Those with at least 12
-    places of different names count, and the first so many names of each.
+    A region is the first division of a country (a state, a province). Regions with at least 12
+    different names of places are used, with the first names of each.
     """
     table = pl.read_csv(_places_file(), infer_schema_length=None).filter(
         pl.col("admin1").is_not_null()
@@ -268,10 +268,10 @@ def _regions(_: Path) -> Structure:
 
 
 def _places_of_regions(data: Path, size: int, trial: int) -> Draw:  # noqa: ARG001
-    """Of each region, so many places to train on, 2 to choose by and 4 to test on.
+    """Return ``size`` training, 2 validation and 4 test places of each region.
 
     Features are the principal components of the counts of letters, pairs and triples of letters in
-    the names, found on the training names alone.
+    the names, computed on the training names only.
     """
     places, _ = _places()
     rng = np.random.default_rng(trial)
@@ -311,7 +311,7 @@ def _hourly_file() -> Path:
 
 
 def _hours_of_days(data: Path, size: int, trial: int) -> Draw:  # noqa: ARG001
-    """Whole days are drawn: neighbouring hours are alike."""
+    """Return the rows of whole days, because neighbouring hours are alike."""
     rows, day_of = _hours()
     days = np.random.default_rng(trial).permutation(np.unique(day_of))
     ends = np.cumsum([_N_TEST_DAYS, _N_VALIDATION_DAYS, size])

@@ -1,4 +1,4 @@
-"""How networks of Experiments 1A to 1D are trained: the losses, the batches, what is measured."""
+"""How networks of Experiments 1A to 1D are trained: the losses, the batches, the metrics."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def image_trial(images: TrialImages, loss_name: str, **how: Any) -> Result:
     Parameters
     ----------
     images
-        What is learned from, and what the network is measured on.
+        The training images, and the images that the network is measured on.
     loss_name
         The loss, as in :func:`training_loss`.
     **how
@@ -71,20 +71,20 @@ def paired_trial(  # noqa: PLR0913  all that the losses of a trial share
     loss_name
         The loss, as in :func:`training_loss`.
     inputs_of
-        Gives the inputs of some training rows, as in :class:`Epochs`.
+        Returns the inputs of some training rows, as in :class:`Epochs`.
     labels
         The class of each training row.
     judged
         The rows that the network is measured on.
     network_of
-        Gives the network, from its last layer or, for an ordinary one, the number of classes.
+        Returns the network, given its last layer or, for an ordinary one, the number of classes.
     optimizer_of
-        Gives the optimizer, from the number of batches in an epoch.
+        Returns the optimizer, given the number of batches in an epoch.
     batch_size, n_epochs, measured_every
         How long it learns.
     seed
-        One for all losses of a trial: they begin at the same weights, drop the same units, and see
-        the same inputs in the same order.
+        The same for all losses of a trial: they start from the same weights, drop the same units,
+        and see the same inputs in the same order.
     """
     structure = catalog.cifar100()
     loss = training_loss(loss_name, structure)
@@ -106,18 +106,18 @@ class Judged:
 
 
 class Epochs(keras.utils.PyDataset):  # type: ignore[misc]  # Keras has no types
-    """The batches of every epoch, other ones in each, and the same for every loss.
+    """The batches of every epoch: different in each epoch, the same for every loss.
 
     Parameters
     ----------
     inputs_of
-        Gives the inputs of some rows; what it draws, it draws from the generator.
+        Returns the inputs of some rows; it draws random numbers only from the generator.
     targets
-        What the loss compares each row with.
+        The target of each row in the loss.
     batch_size
         The rows in a batch.
     seed
-        Seeds the order of the rows and what ``inputs_of`` draws, with the number of the epoch.
+        With the number of the epoch, the seed of the order of rows and of ``inputs_of``.
     """
 
     def __init__(
@@ -163,11 +163,11 @@ def trajectories(
     network
         The network, compiled.
     epochs
-        What it learns from.
+        The training batches.
     judged
-        What it is measured on.
+        The rows that it is measured on.
     measures
-        What is measured.
+        The metrics.
     n_epochs
         How long it learns.
     every
@@ -198,14 +198,14 @@ def trajectories(
 
 
 class TrainingLoss(NamedTuple):
-    """A Keras loss, and what it compares the logits of a class with: one row per class."""
+    """A Keras loss, and its target for each true class: one row per class."""
 
     loss: Any
     targets: Any
 
 
 def training_loss(name: str, structure: RandomPartition) -> TrainingLoss:
-    """Return the loss of a name.
+    """Return the loss with a given name.
 
     "standard" is cross-entropy and "structured" the paper's loss; "scrambled" the same with the
     classes shuffled, by one permutation for all trials, as in Experiment 1B. "label smoothing"
@@ -236,7 +236,7 @@ def training_loss(name: str, structure: RandomPartition) -> TrainingLoss:
 
 
 def last_layer(name: str, structure: RandomPartition) -> Any:
-    """Return the last layer that goes with the loss of a name; the number of classes if plain."""
+    """Return the last layer that goes with a loss; the number of classes if it is ordinary."""
     if name not in LAYERS:
         return structure.n_classes
     known = _scrambled(structure) if name == "scrambled layer" else structure
@@ -287,8 +287,8 @@ def settings_of_trials(
 ) -> list[Settings]:
     """Return the settings of every trial and loss: what decides a result except the data.
 
-    The schedule is a dataclass of the experiment. Its number of trials decides no result: more
-    trials can be added later.
+    The schedule is a dataclass of the experiment. Its number of trials is not part of the settings,
+    so more trials can be added later.
     """
     deciding = {name: value for name, value in asdict(schedule).items() if name != "n_trials"}
     return [
@@ -307,7 +307,7 @@ def settings_of_trials(
 
 
 def use_machine(n_threads: int) -> None:
-    """Keep the backend to a number of threads, where it can be told, and memory to the process."""
+    """Limit the threads of the backend, if possible, and let the process keep freed memory."""
     keep_freed_memory()
     if keras.backend.backend() == "torch":
         import torch  # noqa: PLC0415  only where it is the backend
@@ -316,7 +316,7 @@ def use_machine(n_threads: int) -> None:
 
 
 def _kind_and_parameter(name: str) -> tuple[str, float]:
-    """Return what a loss is, and its parameter, which is 0 where it has none."""
+    """Return the kind of a loss, and its parameter, 0 if it has none."""
     known = (*PAPER_LOSSES, "scrambled", *OTHER_LOSSES, *LAYERS)
     if name not in known:
         raise StructentError(f"the loss must be {', '.join(known)}, got {name!r}")

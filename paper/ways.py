@@ -25,13 +25,13 @@ from structent.structure import (
 )
 from structent.studies import out_of_fold_confusion
 
-# Weights of the singletons in the loss and in the prior, and shares that leaves borrow: those that
-# "auto" chooses from, without the one that means "none".
+# Weights of the singletons in the loss and in the prior, and shares that leaves borrow: the choices
+# of "auto", without the one that means "none".
 LOSS_WEIGHTS = (0.7, 0.4, 0.1)
 PRIOR_WEIGHTS = (0.8, 0.5, 0.2, 0.05)
 SMOOTHINGS = (0.3, 0.6, 0.8)
 PENALTIES = tuple(10.0 ** (step / 2) for step in range(-10, 7))
-# So tight that it does not matter where a fit starts, which it does with few rows of many classes.
+# So small that results do not depend on the start of a fit, even with few rows of many classes.
 _TOL = 1e-6
 _STEPS_BEFORE = 2  # the best step without structure
 _N_LEVELS = 3  # of a learned structure
@@ -39,12 +39,12 @@ _N_LEVELS = 3  # of a learned structure
 NONE, LOSS, PARAMETERS, BOTH = "none", "loss", "parameters", "both"
 SCRAMBLED = "scrambled"
 LEARNED = "parameters, learned structure"
-# What a user gets who has no validation rows: "auto" within the training rows.
+# The result for a user without validation rows: "auto" within the training rows.
 OWN_NONE, OWN_AUTO, OWN_SCRAMBLED = "auto, none", "auto", "auto, scrambled"
 
 
 class Setting(NamedTuple):
-    """How much structure there is: a weight in the loss (1: none), and one in the parameters."""
+    """How much structure to use: a weight in the loss (1: none), and one in the parameters."""
 
     in_loss: float
     in_parameters: float
@@ -74,20 +74,21 @@ class Model(Protocol):
         """The weights to try in the parameters."""
 
     def found(self, rows: Draw, structure: Structure, setting: Setting) -> Found:
-        """Return the best fit of one setting; what else there is to choose is chosen here."""
+        """Return the best fit of one setting; other hyperparameters are chosen here."""
 
     def by_itself(self, rows: Examples, structure: Structure) -> Any:
-        """Return a model that has chosen everything within its training rows."""
+        """Return a model that chooses all hyperparameters within its training rows."""
 
 
 class Linear:
     """Logistic regression: the penalty is chosen for each setting.
 
-    Every search goes from a strong penalty to a weak one: the first, without structure, from the
-    strongest of all, later ones from a little before the best of the first. A search begins with
-    coefficients of 0, and each of its fits starts from the last one. With weak penalties and few
-    rows the gradient is small everywhere, so that a fit stays near its start: all settings must
-    come from the same side. (Begun where another search had ended, they stayed there.)
+    Every search goes from strong to weak penalties. The first search, without structure, begins at
+    the strongest penalty; later ones begin slightly before the best penalty of the first. A search
+    begins with coefficients of 0, and each of its fits starts from the last one. With weak
+    penalties and few rows the gradient is small everywhere, so a fit stays near its start. So all
+    settings must be reached from the same side: fits that started where another search had ended
+    stayed there.
     """
 
     plain = Setting(1.0, 1.0)
@@ -168,7 +169,7 @@ def _best_of(tried: dict[int, Kind]) -> int:
 
 
 class _Frozen:
-    """The probabilities of a linear model as it is now: it goes on from here to other penalties."""
+    """The current probabilities of a linear model, which is then fitted with other penalties."""
 
     def __init__(self, model: StructuredLogisticRegression) -> None:
         self.coef, self.intercept = model.coef_.copy(), model.intercept_.copy()
@@ -226,7 +227,7 @@ def compared(
     structure
         How the classes are related.
     seed
-        Decides how the structure is scrambled.
+        The seed of the scrambling.
     with_learned
         Whether to learn a structure from the training rows, too.
     by_itself
@@ -249,7 +250,7 @@ def compared(
         for way, each in found.items()
     }
     if by_itself:
-        # The trivial structure, not none: a model knows of classes that no training row has.
+        # The trivial structure, not None, so that the model has classes without training rows, too.
         for way, its in ((OWN_NONE, plain), (OWN_AUTO, structure), (OWN_SCRAMBLED, shuffled)):
             result[way] = scores(model.by_itself(rows.train, its), rows.test, structure)
     return result
@@ -272,7 +273,7 @@ def _ways(
     structure: Structure,
     both: Callable[[Model, Setting, Setting], list[Setting]],
 ) -> dict[str, Found]:
-    """Return the loss alone, the parameters alone, and both, of the settings that are given."""
+    """Return the best fits in the loss alone, the parameters alone, and both."""
     loss = _best(model, rows, structure, [model.plain._replace(in_loss=w) for w in model.in_loss])
     parameters = in_parameters(model, rows, structure)
     tried = both(model, loss.setting, parameters.setting)
@@ -280,14 +281,14 @@ def _ways(
 
 
 def _both(model: Model, loss: Setting, parameters: Setting) -> list[Setting]:
-    """Return every weight of the one with the best of the other."""
+    """Return every weight in one place combined with the best weight in the other."""
     tried = {Setting(weight, parameters.in_parameters) for weight in model.in_loss}
     tried |= {Setting(loss.in_loss, weight) for weight in model.in_parameters}
     return sorted(tried)
 
 
 def _both_of_the_best(model: Model, loss: Setting, parameters: Setting) -> list[Setting]:  # noqa: ARG001
-    """Return the best of the one with the best of the other: enough for a control."""
+    """Return the best weight in one place with the best in the other: enough for a control."""
     return [Setting(loss.in_loss, parameters.in_parameters)]
 
 

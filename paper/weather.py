@@ -1,8 +1,8 @@
 """California's daily weather, and boosted trees on it: what Problems 2 and 3 share.
 
-The paper's own table cannot be had. The one read here (NOAA GHCN-Daily) has the same columns and
-37 of California's counties: log losses differ from the paper's, differences between methods can be
-compared.
+The paper's own table is not available. The one used here (NOAA GHCN-Daily) has the same columns and
+37 of California's counties. Log losses differ from the paper's, but differences between methods can
+be compared.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def county_graph(data: Path) -> LabelGraph:
         ) from None
 
 
-# What all recorded runs on trees were boosted with, whatever the defaults of the estimator become.
+# The settings of all recorded runs on trees, whatever the defaults of the estimator become.
 BOOSTER: dict[str, Any] = {
     "engine": "xgboost",
     "n_estimators": 2000,
@@ -117,10 +117,10 @@ BOOSTER: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Schedule:
-    """How trees are grown, and on how many rows they are chosen and judged.
+    """How trees are grown, and the numbers of validation and test rows.
 
-    The defaults are the paper's. Its booster draws a bootstrap of the rows for every tree; of
-    XGBoost's ways to sample, the share of distinct rows that a bootstrap has comes nearest.
+    The defaults are the paper's. Its booster draws a bootstrap of the rows for every tree. The
+    closest setting of XGBoost is to sample the share of distinct rows that a bootstrap has.
     """
 
     max_trees: int = 5000
@@ -183,7 +183,7 @@ def settings_of_trials(
 ) -> list[Settings]:
     """Return the settings of every size, trial and arm: what decides a result except the data.
 
-    An arm is a method, its number of blocks where it has one, and its weight of the singletons.
+    An arm is a method, its number of blocks if it has one, and its weight of the singletons.
     """
     return [
         {
@@ -222,7 +222,7 @@ def _file(data: Path, name: str) -> Path:
 
 
 def _log_loss(model: StructuredBoostingClassifier, rows: Examples) -> float:
-    # Of the classes, whatever structure the model was trained with.
+    # The log loss of the classes, whatever structure the model was trained with.
     proba = model.predict_proba(rows.features)
     classes = list(model.classes_)
     return round(

@@ -1,4 +1,4 @@
-"""What the runs on months and counties found, and how the paper's claims on them are judged."""
+"""Results of the runs on months and counties, and how the paper's claims are judged."""
 
 from __future__ import annotations
 
@@ -23,33 +23,35 @@ from structent.errors import StructentError
 
 _SCRAMBLED = ", scrambled"
 HOW_JUDGED = (
-    'A claim holds ("yes") if the mean over trials goes its way in every cell that it speaks of, '
-    'and none of them is missing; "in part" if it does in more than half of those that were run. '
-    "A claim on what is best holds in part, too, if nothing else is clearly better. A claim on "
-    "gains holds if every step to more rows makes them smaller, and in part if the fewest rows "
-    "gain, and more than the most. A cell is clear if it is beyond its 95 % interval (Student's t "
-    "over the trials), for each cell by itself: of many cells a few are clear by chance."
+    'A claim holds ("yes") if the mean over trials agrees with it in every cell that it is about, '
+    'and no cell is missing; "in part" if it agrees in more than half of the cells that were run. '
+    "A claim on what is best also holds in part if nothing else is clearly better. A claim that "
+    "gains shrink holds if every step to more rows makes them smaller, and in part if the smallest "
+    "size gains, and gains more than the largest. A cell is clear if it is beyond its 95 % "
+    "interval (Student's t over the trials), for each cell by itself: among many cells a few are "
+    "clear by chance."
 )
 _MOST_EXCEPTIONS = 6
 CHOSEN = "chosen on validation"
 PAPERS_WAY = "the paper's way"
 _DATA = (
-    "**The data are not the paper's.** Its 2.4 million rows of 58 counties cannot be had. These "
-    "are California's station-days in NOAA's GHCN-Daily, with the same columns: 37 counties, 54 "
-    "stations. Absolute log losses differ from the paper's; what is reproduced is the comparison "
-    "of standard with structured cross-entropy."
+    "**The data are not the paper's.** Its 2.4 million rows of 58 counties are not available. "
+    "These are California's station-days in NOAA's GHCN-Daily, with the same columns: 37 counties, "
+    "54 stations. Absolute log losses differ from the paper's; we reproduce the comparison of "
+    "standard with structured cross-entropy."
 )
 _SELECTION = (
-    f'Log losses are in nats a row, on test rows. "{CHOSEN.capitalize()}": in every trial the '
-    f'depth of trees with the least validation log loss. "{PAPERS_WAY.capitalize()}": the depth '
-    "with the least mean test log loss, which is too good, as the test rows choose. Differences "
+    f'Log losses are in nats per row, on test rows. "{CHOSEN.capitalize()}": in every trial the '
+    f'depth of trees with the lowest validation log loss. "{PAPERS_WAY.capitalize()}": the depth '
+    "with the lowest mean test log loss, which is too optimistic, because the test rows choose it. "
+    "Differences "
     "are method minus standard, trial by trial (below 0 the method is better); ± is the standard "
     "error over trials, **bold** is below 0 beyond the 95 % interval."
 )
 
 
 class Arm(NamedTuple):
-    """What was trained: a method, its number of blocks where it has one, its singleton weight."""
+    """What was trained: a method, its number of blocks if it has one, its singleton weight."""
 
     method: str
     n_blocks: int | None
@@ -67,7 +69,7 @@ class Reading(NamedTuple):
     test
         The test log loss at that depth.
     judged_by
-        The log loss by which the depth was chosen, and by which singleton weights are.
+        The log loss by which the depth and the singleton weight are chosen.
     depth
         The depth of the trees.
     """
@@ -81,14 +83,14 @@ Readings: TypeAlias = dict[tuple[int, Arm], Reading]
 
 
 def chosen_on_validation(finished: Iterable[Finished]) -> Readings:
-    """Return every size and arm, each trial at the depth with its least validation log loss."""
+    """Return every size and arm, each trial at its depth with the lowest validation log loss."""
     return {cell: _least_validation(runs) for cell, runs in _by_cell(finished).items()}
 
 
 def the_papers_way(finished: Iterable[Finished]) -> Readings:
-    """Return every size and arm, all trials at the depth with the least mean test log loss.
+    """Return every size and arm, all trials at the depth with the lowest mean test log loss.
 
-    The test rows choose and are reported on: the losses are too good, as the paper's are.
+    The test rows choose the depth, so the losses are too optimistic, as in the paper.
     """
     return {cell: _least_mean_test(runs) for cell, runs in _by_cell(finished).items()}
 
@@ -103,22 +105,22 @@ def scrambled(arm: Arm) -> Arm:
 
 
 def mean_loss(readings: Readings, size: int, arm: Arm) -> Mean | None:
-    """Return the mean test log loss over trials; None where nothing was run."""
+    """Return the mean test log loss over trials; None if nothing was run."""
     reading = readings.get((size, arm))
     return None if reading is None else mean_of(reading.test)
 
 
 def difference(readings: Readings, size: int, arm: Arm, baseline: Arm = STANDARD) -> Mean | None:
-    """Return the test log loss of an arm minus that of another, over the trials that both have."""
+    """Return the difference in test log loss of two arms, over the trials that both have."""
     return average_difference(readings, size, [arm], baseline)
 
 
 def average_difference(
     readings: Readings, size: int, arms: Sequence[Arm], baseline: Arm = STANDARD
 ) -> Mean | None:
-    """Return the test log loss averaged over arms, minus that of another, over shared trials.
+    """Return the test log loss averaged over arms, minus the loss of another, over shared trials.
 
-    None where an arm was not run, or where no trial has them all.
+    None if an arm was not run, or if no trial has all of them.
     """
     cells = [readings.get((size, arm)) for arm in [*arms, baseline]]
     tests = [reading.test for reading in cells if reading is not None]
@@ -131,7 +133,7 @@ def average_difference(
 
 
 def best_weight(readings: Readings, size: int, method: str) -> Arm | None:
-    """Return the arm of a method with the least mean of the losses that arms are judged by."""
+    """Return the arm of a method with the lowest mean of the losses that choose among arms."""
     return min(
         _comparable(readings, size, method),
         key=lambda arm: mean_of(readings[size, arm].judged_by).value,
@@ -140,12 +142,12 @@ def best_weight(readings: Readings, size: int, method: str) -> Arm | None:
 
 
 def most_trials(readings: Readings) -> int:
-    """Return the number of trials of the size and arm that has most."""
+    """Return the largest number of trials of any size and arm."""
     return max((len(reading.test) for reading in readings.values()), default=0)
 
 
 class Cell(NamedTuple):
-    """A cell of a table: what it is, and its difference, None where it was not run."""
+    """A cell of a table: what it is, and its difference, None if it was not run."""
 
     name: str
     difference: Mean | None
@@ -174,10 +176,10 @@ def best_at(
     enough: int,
     name: Callable[[Arm], str],
 ) -> Claim:
-    """Return the claim that of all arms of a method one of those named has the least test loss.
+    """Return the claim that one of the named arms of a method has the lowest test loss.
 
-    It holds if that is so at enough of the sizes. Where another arm is best, the best of those
-    named is compared with it; if no such difference is clear, the claim holds in part.
+    It holds if that is true at enough of the sizes. If another arm is best, it is compared with the
+    best of the named arms; if no such difference is clear, the claim holds in part.
     """
     found: list[str] = []
     n_agree = n_clear = 0
@@ -227,7 +229,7 @@ def shrinking_gain(says: str, differences: Mapping[int, Mean | None]) -> Claim:
 def opening(
     title: str, about: list[str], introduction: str, claimed: list[Claim], n_trials: int
 ) -> list[str]:
-    """Return the title, whose data these are, what was run, how it is judged, and the claims."""
+    """Return the title, the source of the data, what was run, how it is judged, and the claims."""
     trials = (
         f"At most {in_trials(n_trials)} of each method were run; where there are fewer, the cell "
         "says so."
@@ -245,7 +247,7 @@ def opening(
 
 
 def depth_cell(reading: Reading | None) -> str:
-    """Return the depths of the trials: one, or from the least to the largest.
+    """Return the depths of the trials: one, or the range from smallest to largest.
 
     >>> depth_cell(Reading({}, {}, {0: 2, 1: 4, 2: 2}))
     '2 to 4'
@@ -259,7 +261,7 @@ def depth_cell(reading: Reading | None) -> str:
 def _comparable(readings: Readings, size: int, method: str) -> list[Arm]:
     """Return the arms of a method with the most trials at a size, by singleton weight.
 
-    Trials differ by more than singleton weights do: a mean over fewer of them is no match.
+    Trials differ more than singleton weights do, so a mean over fewer trials is not comparable.
     """
     n_trials = {
         arm: len(reading.test)
@@ -275,7 +277,7 @@ def _by_cell(finished: Iterable[Finished]) -> dict[tuple[int, Arm], dict[int, Re
     cells: dict[tuple[int, Arm], dict[int, Result]] = {}
     for run in finished:
         settings = run.settings
-        # A weight that was computed, as 3 * 0.1, is the weight that was meant.
+        # A computed weight, such as 3 * 0.1, counts as the rounded weight that was meant.
         weight = round(float(settings["singleton_weight"]), 6)
         arm = Arm(settings["method"], settings["n_blocks"], weight)
         trials = cells.setdefault((settings["size"], arm), {})
@@ -314,7 +316,7 @@ def _least_mean_test(runs: dict[int, Result]) -> Reading:
 
 def _one_sided(says: str, cells: Sequence[Cell], sign: int, words: tuple[str, str]) -> Claim:
     run = [Cell(name, mean) for name, mean in cells if mean is not None]
-    # With the sign of the claim, what it speaks for is above zero.
+    # With the sign of the claim, differences that support it are above zero.
     turned = [mean._replace(value=sign * mean.value) for _, mean in cells if mean is not None]
     if not run:
         return Claim(says, NOT_RUN, "")

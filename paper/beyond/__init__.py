@@ -1,7 +1,7 @@
 """Questions that go beyond the paper: what is learned, tested, labelled and answered on real data.
 
-Each module answers one: ``python -m paper NAME --data FOLDER``. It has ``experiments(asked)``, what
-is run for the answer, and ``page(asked)``, the page that is made of the finished runs.
+Each module answers one: ``python -m paper NAME --data FOLDER``. It has ``experiments(asked)``,
+which returns what is run, and ``page(asked)``, which makes the page from the finished runs.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Asked(NamedTuple):
     results
         The folder of results.
     command
-        The command, as the page tells it.
+        The command, as the page shows it.
     problems
-        Of coarse labels and the prior: those of their problems that are wanted; all if None.
+        For coarse labels and the prior: which of their problems to run; all if None.
     """
 
     data: Path
@@ -38,7 +38,7 @@ class Asked(NamedTuple):
         return Kept(self.results / f"{name}.jsonl")
 
     def problems_among(self, known: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the problems that are wanted, of those that there are."""
+        """Return which of the known problems are wanted."""
         unknown = [problem for problem in self.problems or () if problem not in known]
         if unknown:
             raise StructentError(f"--problem must be {' or '.join(known)}, got {unknown[0]!r}")

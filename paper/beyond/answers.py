@@ -1,6 +1,6 @@
-"""Answers of any granularity: is what they promise kept, and what does least risk gain?
+"""Answers of any granularity: do they reach the promised coverage, and what does least risk gain?
 
-Test rows of two problems are split into rows to calibrate on and rows to answer, 100 times. And a
+Test rows of two problems are split into rows to calibrate on and rows to answer, 100 times. Also, a
 linear model on CIFAR-100 answers with the most probable class and with the class of least risk.
 """
 
@@ -172,7 +172,7 @@ def _coverage(rows: _Judged, structure: RandomPartition, n: int, confidence: flo
         held_out, answered = np.split(rng.permutation(_N_POOL)[: n + _N_ANSWERED], [n])
         answers = calibrated_hedge(rows.proba[answered], structure, confidence, scores[held_out])
         reports.append(answer_report(rows.labels[answered], answers))
-    # No row is needed to believe a model: this is one answer for every row, whatever the split.
+    # Without calibration there is one answer for every row, whatever the split.
     believed = answer_report(rows.labels, hedge(rows.proba, structure, confidence))
     return {
         "accuracy": round(block_accuracy(rows.labels, rows.proba, structure), 4),
@@ -188,7 +188,7 @@ def _coverage(rows: _Judged, structure: RandomPartition, n: int, confidence: flo
 
 @cache
 def _images(data: Path, size: int, training: str, trial: int) -> tuple[_Judged, dict[str, Any]]:
-    """Return test images judged by the model whose C is best on other images, and that C."""
+    """Return predictions of test images by a model whose C is best on other images, and that C."""
     features, structure = cifar100_features(data), cifar100()
     names = np.array(structure.classes)
     chosen = np.random.default_rng((trial, size)).choice(_N_TO_TRAIN_ON, size, replace=False)
@@ -215,7 +215,7 @@ def _risk(rows: _Judged, chosen: dict[str, Any]) -> Result:
     places = np.arange(structure.n_classes)
     cost = class_distances(structure, places[:, None], places[None, :])
     risk = rows.proba @ cost
-    # Distances at k rank by probability: less risk is made more of it.
+    # Distances at k rank classes by probability, so low risks are turned into high values.
     by_risk = risk.max(axis=1, keepdims=True) - risk
     by_risk /= by_risk.sum(axis=1, keepdims=True)
     of_least_risk = structure.encode(minimum_risk(rows.proba, structure))
@@ -256,7 +256,7 @@ def _columns(of_model: _Labels, wanted: Iterable[Any]) -> list[int]:
 def _coverage_part(runs: list[Finished]) -> list[str]:
     problems = list(dict.fromkeys(run.settings["problem"] for run in runs))
     parts = [
-        "## Is what they promise kept?",
+        "## Do the answers reach the promised coverage?",
         (
             "`calibrate_blocks` on n rows, then `predict_blocks` for 5,000 others, both drawn from "
             "10,000 test rows, 100 times; the model is trained once. CIFAR-100: "
@@ -265,8 +265,8 @@ def _coverage_part(runs: list[Finished]) -> list[str]:
             "(XGBoost) on 2,000 rows of California's weather, circle of width 3, early stopping on "
             '5,000 rows. "Four widths" has the same probabilities and answers with blocks of 2, 3, '
             "4 and 6 neighbours. ± is a standard error over the splits, the interval is for 95 %. "
-            '"Believed" are the answers without calibration, for all 10,000 rows. Size is the '
-            "number of classes in an answer, depth that of the levels it settles (of 4 for "
+            '"Believed" are answers without calibration, for all 10,000 rows. Size is the '
+            "number of classes in an answer, depth the number of levels it settles (of 4 for "
             "CIFAR-100, of 2 for months, of 5 with four widths)."
         ),
     ]
@@ -325,9 +325,10 @@ def _coverage_findings(runs: list[Finished]) -> list[str]:
             "points from it."
         ),
         (
-            f"Believed, they lie between {100 * min(believed):+.2f} and "
-            f"{100 * max(believed):+.2f} points from nominal: sets come in steps, and the first "
-            "that has the confidence mostly has more. Calibrated answers need fewer classes."
+            f"Without calibration, they lie between {100 * min(believed):+.2f} and "
+            f"{100 * max(believed):+.2f} points from nominal: probabilities of sets grow in steps, "
+            "so the first set that reaches the confidence usually exceeds it. Calibrated answers "
+            "need fewer classes."
         ),
         _of_sizes(runs),
         _of_widths(runs),
@@ -335,7 +336,7 @@ def _coverage_findings(runs: list[Finished]) -> list[str]:
 
 
 def _of_sizes(runs: list[Finished]) -> str:
-    """Say what more rows of calibration are good for."""
+    """Return a sentence on what more calibration rows change."""
     sizes = sorted({run.settings["n"] for run in runs})
     spread = {
         n: max(
@@ -346,14 +347,14 @@ def _of_sizes(runs: list[Finished]) -> str:
         for n in (sizes[0], sizes[-1])
     }
     return (
-        f"More rows of calibration do not change the mean, but how far a single calibration is "
-        f"from it: a standard deviation of up to {100 * spread[sizes[0]]:.1f} points with "
-        f"{sizes[0]:,} rows, {100 * spread[sizes[-1]]:.1f} with {sizes[-1]:,}."
+        f"More calibration rows do not change the mean coverage, but they reduce the spread of "
+        f"single calibrations: its standard deviation is up to {100 * spread[sizes[0]]:.1f} points "
+        f"with {sizes[0]:,} rows, {100 * spread[sizes[-1]]:.1f} with {sizes[-1]:,}."
     )
 
 
 def _of_widths(runs: list[Finished]) -> str:
-    """Compare the circle that was trained with, and that with more blocks, at most rows."""
+    """Compare the circle used in training with the one with more blocks, at the most rows."""
     most = max(run.settings["n"] for run in runs)
     size = {
         (run.settings["problem"], run.settings["confidence"]): _splits(run)["average_size"].value
@@ -367,14 +368,14 @@ def _of_widths(runs: list[Finished]) -> str:
         if problem == "months"
     ]
     return (
-        "Which blocks there are decides how precise an answer can be, not whether it is right: "
+        "The available blocks decide how precise an answer can be, not whether it is right: "
         f"with four widths an answer has {', '.join(pairs)} months on average."
     )
 
 
 def _risk_part(runs: list[Finished]) -> list[str]:
     trials = Counter((run.settings["size"], run.settings["training"]) for run in runs)
-    # A size that has just been begun has nothing to compare yet.
+    # A size whose first runs are not finished has nothing to compare yet.
     sizes = sorted({size for size, _ in trials if min(_counts(trials, size)) > 1})
     parts = [
         "## The class of least risk against the most probable one",
@@ -384,7 +385,8 @@ def _risk_part(runs: list[Finished]) -> list[str]:
             "test images; `StructuredLogisticRegression` on the features of 1,000 and 2,000 "
             "images, with all weight on the classes (standard) or with the hierarchy (structured), "
             "C chosen for each by the log loss of 2,000 other images. Severity is the mean "
-            "distance of the mistakes, distance at k that of the k first classes, over all images; "
+            "distance of mistakes, distance at k the mean distance of the first k classes, over "
+            "all images; "
             "classes are ranked by probability or by risk. Differences are paired by trial, with "
             "95 % interval."
         ),

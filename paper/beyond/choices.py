@@ -36,7 +36,7 @@ HIERARCHICAL, SOFT, SMOOTHED = "hierarchical cross-entropy", "soft labels", "lab
 OURS = (ways.LOSS, ways.PARAMETERS, ways.BOTH, LEARNED)
 LOSSES = (HIERARCHICAL, SOFT, SMOOTHED)
 OTHERS = (*LOSSES, *PEERS)
-# What the validation rows of a trial choose among our four ways and none.
+# The arm that validation rows of a trial choose among our four ways and none.
 CHOSEN = "structent"
 SCORES = ("log_loss", "accuracy", "severity")
 
@@ -79,7 +79,7 @@ _GRIDS = {
 
 @dataclass(frozen=True)
 class Choices:
-    """The runs: of each task and trial one for our ways, one for other losses, one a package."""
+    """The runs per task and trial: one for our ways, one for other losses, one per package."""
 
     name: ClassVar[str] = "choices"
     kept_in: ClassVar[str] = "choices"
@@ -251,7 +251,7 @@ def _linear_on(rows: Draw, structure: Structure, distributions: _Distributions) 
 def _tree_fits(
     rows: Draw, structure: Structure, distributions: _Distributions, *, seed: int
 ) -> _Fits:
-    """Give a fit for every parameter of the labels: every row once for each class, with weights."""
+    """Yield a fit for every parameter of the labels, on weighted copies of rows, one per class."""
     names = np.array(structure.classes)
     place = {label: at for at, label in enumerate(structure.classes)}
     codes = np.array([place[label] for label in rows.train.labels.tolist()])
@@ -276,8 +276,8 @@ def experiments(asked: Asked) -> list[Experiment]:
 
 _QUESTION = (
     "You have classes that are related, and a model. Should the structure go into the loss, into "
-    "the parameters, or into both; or is another loss, or another package, better? Each task is "
-    "asked with the same rows for every arm."
+    "the parameters, or into both; or is another loss, or another package, better? Every arm of a "
+    "task uses the same rows."
 )
 _TRIED = {name: ", ".join(map(str, values)) for name, values in _GRIDS.items()}
 _HOW = (
@@ -306,13 +306,13 @@ _TASKS = (
 )
 _READ = (
     "Differences are from none, trial by trial; ± is half the 95 % interval (Student's t). "
-    "**Bold** is better than none beyond it. Intervals are not corrected for how many there are, "
-    "and trials of a task share test rows in part."
+    "**Bold** is better than none beyond this interval. Intervals are not corrected for multiple "
+    "comparisons, and trials of a task share some test rows."
 )
 _HOW_SHORT = (
     '"structent" is the one of its four ways, or none, that has the lowest validation log loss in '
-    "the trial. Of the other losses and packages the one with the lowest mean test log loss is "
-    "shown, which favours it a little."
+    "the trial. Among other losses and packages, the one with the lowest mean test log loss is "
+    "shown, which makes it look slightly better than it is."
 )
 _SEVERITY = (
     "Severity is the mean distance of wrong answers from the true class: levels in a hierarchy, "
@@ -382,20 +382,20 @@ class Cell(NamedTuple):
         return difference_of(self.by_trial(arm, score), self.by_trial(over, score))
 
     def best_other(self) -> str:
-        """Return the other loss or package of least mean test log loss."""
+        """Return the other loss or package with the lowest mean test log loss."""
         others = [arm for arm in OTHERS if self.has(arm)]
         return min(others, key=lambda arm: mean_of(self.by_trial(arm)).value)
 
 
 def _cells(finished: Sequence[Finished]) -> list[Cell]:
-    """Return the results of each case with all its arms, and what validation chooses of ours."""
+    """Return the results of each case with all its arms, and our arm that validation chooses."""
     cells = []
     for case in CASES:
         trials: dict[int, Result] = {}
         for run in finished:
             if _case(run.settings) == case:
                 trials.setdefault(run.settings["trial"], {}).update(run.result)
-        # A case has its place when our ways and the other losses are there; packages may follow.
+        # A case is shown when our ways and the other losses are finished; packages may follow.
         if len(trials) == N_TRIALS and all(
             {ways.NONE, SMOOTHED} <= result.keys() for result in trials.values()
         ):
@@ -407,7 +407,7 @@ def _cells(finished: Sequence[Finished]) -> list[Cell]:
 
 
 def short_table(cells: Sequence[Cell]) -> str:
-    """Return what structent gains on each task, and the best of the others, for the README."""
+    """Return the gain of structent and of the best other arm on each task, for the README."""
     rows = []
     for cell in cells:
         other = cell.best_other()
@@ -504,7 +504,7 @@ def _name(arm: str, model: str | None = None) -> str:
 
 
 def _gain(mean: Mean, digits: int = 3, *, higher_is_better: bool = False) -> str:
-    """Return a difference with half its 95 % interval, in bold where it is better beyond it."""
+    """Return a difference and half its 95 % interval, in bold if it is better beyond that."""
     text = f"{mean.value:+.{digits}f} ± {mean.half_width:.{digits}f}"
     is_better = mean.is_higher if higher_is_better else mean.is_lower
     return f"**{text}**" if is_better else text

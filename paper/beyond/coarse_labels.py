@@ -3,8 +3,8 @@
 A linear model learns from frozen features of 1,000 CIFAR-100 images, a share of them labelled by
 superclass, and boosted trees learn from a day's weather, a share of the days labelled by quarter.
 Both arms have the same rows, structure, candidates and validation rows; only the coarse rows are
-dropped in one and used in the other. Then the models of images are taken apart, to see why using
-coarse rows raises their log loss.
+dropped in one and used in the other. Then the log loss of the models of images is split into parts,
+to see why using coarse rows raises it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from structent.structure import RandomPartition, catalog, circular
 _PROBLEMS = ("months", "cifar100")
 _SHARES = (0.0, 0.5, 0.8)
 _N_IMAGES, _N_TRIALS_OF_DAYS = 1000, 8
-# The first slice was looked at while this was written.
+# The first slice is left out, because it was used while this was written.
 _SLICES = range(1, 8)
 _SIZES_OF_DAYS = (1000, 2000)
 _N_VALIDATION, _N_TEST_OF_DAYS, _N_IMAGES_OF_VALIDATION = 1000, 25_000, 2000
@@ -77,50 +77,50 @@ _PARTS = {
 }
 
 _HOW = (
-    "A share of the training rows, drawn at random, is known by its block alone: the superclass of "
-    "an image, the quarter of a day. Either these rows are dropped, or they are used with "
-    "`allow_blocks=True`. All else is alike: the rows, the structure (`catalog.cifar100()`, "
-    "`circular(range(1, 13))`) and the candidates, of which validation rows whose class is known "
-    "choose one by log loss. A temperature is chosen on the same rows, and its log loss reported "
-    "apart. Images: `StructuredLogisticRegression` on frozen features of MobileNetV2, nine values "
-    "of C, trials on slices of the training images that share none, 2,000 others for validation, "
-    "all 10,000 test images. Days: `StructuredBoostingClassifier` on XGBoost, three depths, 1,000 "
-    "rows for validation and 25,000 to test."
+    "For a random share of the training rows only the block is known: the superclass of an image, "
+    "the quarter of a day. Either these rows are dropped, or they are used with "
+    "`allow_blocks=True`. Everything else is the same: the rows, the structure "
+    "(`catalog.cifar100()`, `circular(range(1, 13))`) and the candidates, among which validation "
+    "rows of known class choose one by log loss. A temperature is chosen on the same rows, and its "
+    "log loss is reported separately. Images: `StructuredLogisticRegression` on frozen features of "
+    "MobileNetV2, nine values of C, trials on disjoint slices of the training images, 2,000 other "
+    "images for validation, all 10,000 test images. Days: `StructuredBoostingClassifier` on "
+    "XGBoost, three depths, 1,000 validation rows and 25,000 test rows."
 )
 
 _LOOKED_FOR_A_BUG = """\
-On the images with 80 % coarse rows log loss rises although accuracy does, too. We looked for a bug
-first: a set of one class gives the model that the class gives, to the last bit; loss and gradient
-agree with the definition and with finite differences (tests); and on the first slice plain log loss
-of sets, without structure, did the same (3.92 against 3.85 at C = 1). What changes is confidence:
-the temperature that validation rows choose is 1.9 on average with the rows used, 1.06 with them
-dropped, and with it log loss is lower."""
+On the images with 80 % coarse rows, log loss rises although accuracy rises, too. We looked for a
+bug first: a set of one class gives the same model as the class, to the last bit; loss and gradient
+agree with the definition and with finite differences (tests); and on the first slice the plain log
+loss of sets, without structure, did the same (3.92 against 3.85 at C = 1). What changes is
+confidence: the temperature that validation rows choose is 1.9 on average if the rows are used, 1.06
+if they are dropped, and with this temperature log loss is lower."""
 
 _CAUSE = """\
-The same models, taken apart by `python -m paper coarse_labels --data
-../shared/data`: log loss of a class is that of its superclass plus that of the class given the
-superclass. "Sure" is the mean probability of the most probable class given the true superclass,
-"right" how often it is the true one."""
+The log loss of the same models in two parts, by `python -m paper coarse_labels --data
+../shared/data`: the log loss of the superclass, and the log loss of the class given the superclass.
+"Sure" is the mean probability of the most probable class given the true superclass, "right" is how
+often it is the true class."""
 
 _CAUSE_FOUND = """\
-So the coarse rows teach what they can, the superclass. But the model confirms its own guesses: the
-gradient of a set goes to its classes in proportion to their probabilities, and with 1,280 features
-for 1,000 images it becomes all but sure of one class of each coarse row, without being right more
-often. On test images that costs more within superclasses than the superclasses gain. So scale the
-temperature on rows whose class is known before the probabilities are believed."""
+So the coarse rows teach the superclass, but the model also confirms its own guesses: the gradient
+of a set goes to its classes in proportion to their probabilities. With 1,280 features for 1,000
+images, the model becomes almost certain of one class for each coarse row, without being right more
+often. On test images this costs more within superclasses than it gains between superclasses. So
+scale the temperature on rows of known class before you rely on the probabilities."""
 
 _READ_WITH_CARE = """\
-Calendar quarters tell little of months: they cut the circle where March and April are alike. In 5
+Calendar quarters say little about months: they separate March from April, which are alike. In 5
 trials of 1,000 days at 80 %, depth 2, not among the runs kept here, log loss was 2.176 with the
 coarse rows dropped, 2.160 with calendar quarters, 2.128 with quarters of a rotation drawn for each
 row, and 2.107 with every class known.
 
-A first version had C from 0.1 to 10, set after a look at the first slice, whose test scores were
-seen, too; ends of the grid were chosen, and that slice was counted. These runs have C from 0.01 to
-100, of which no end is ever chosen, and leave that slice out; five of the seven slices were in the
-first version, too, which found the same (log loss +0.35 at 80 %, accuracy +0.044). The temperature
-was added after log loss had been seen to rise. Intervals are by Student's t over
-trials; the trials of images share validation and test images."""
+A first version had C from 0.1 to 10, set after a look at the first slice, including its test
+scores. It chose ends of the grid, and it counted that slice. These runs have C from 0.01 to 100,
+never choose an end of the grid, and leave that slice out. Five of the seven slices were also in the
+first version, which found the same (log loss +0.35 at 80 %, accuracy +0.044). The temperature was
+added after we had seen that log loss rises. Intervals are by Student's t over trials; the trials of
+images share validation and test images."""
 
 
 @dataclass(frozen=True)
@@ -179,11 +179,11 @@ class CoarseLabels:
 
 @dataclass(frozen=True)
 class Cause:
-    """The models that were chosen on images with most rows coarse, fitted again and taken apart.
+    """The models chosen on images with the most coarse rows, fitted again; their log loss in parts.
 
-    The log loss of a class is the log loss of its superclass plus that of the class given the
-    superclass. The model never sees the class of a coarse row: how sure does it become of one, and
-    how often is it right?
+    The log loss of a class is the log loss of its superclass plus the log loss of the class given
+    the superclass. The model never sees the class of a coarse row: how sure does it become of one,
+    and how often is it right?
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ class Cause:
         own = used if settings["arm"] == "used" else _rows(problem.train, ~is_coarse)
         model = StructuredLogisticRegression(problem.structure, C=settings["C"], allow_blocks=True)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # as where it was chosen
+            warnings.simplefilter("ignore", ConvergenceWarning)  # as when it was chosen
             model.fit(*own)
         of_test = _within(model, problem.test, problem)
         of_coarse = _within(model, _rows(problem.train, is_coarse), problem)
@@ -232,7 +232,7 @@ class Cause:
 
 
 def experiments(asked: Asked) -> list[Experiment]:
-    """Return what is run: the models, and then those of images again, taken apart."""
+    """Return what is run: the models, and the models of images again, to split their loss."""
     problems = asked.problems_among(_PROBLEMS)
     models = CoarseLabels(asked.data, problems)
     if "cifar100" not in problems:
@@ -290,7 +290,7 @@ def _images(data: Path, size: int, trial: int) -> _Problem:
     names = np.array(structure.classes)
     own = slice(trial * size, (trial + 1) * size)
     others = slice(len(features.train) - _N_IMAGES_OF_VALIDATION, None)
-    # By the images of the slice alone, coarse or not: without it L-BFGS takes hundreds of steps.
+    # Scaled by the images of this slice, coarse or not: otherwise L-BFGS takes hundreds of steps.
     mean, deviation = features.train[own].mean(axis=0), features.train[own].std(axis=0) + 1e-3
 
     def rows(x: NDArray[np.float32], labels: IndexArray) -> Examples:
@@ -306,14 +306,14 @@ def _images(data: Path, size: int, trial: int) -> _Problem:
 
 
 def _coarsened(problem: _Problem, share: float, trial: int, *, is_used: bool) -> Examples:
-    """Return the training rows, of which a share is known by its block alone or left out."""
+    """Return the training rows; a share of them has only a known block, or is left out."""
     features, labels = problem.train
     n_coarse = round(share * len(labels))
     shuffled = np.random.default_rng(trial).permutation(len(labels))
     coarse, fine = np.split(shuffled, [n_coarse])
     if not is_used:
         return Examples(features[fine], labels[fine])
-    # Of the rotations of the circle the first: the quarters of the calendar.
+    # The first rotation of the circle is the quarters of the calendar.
     partition = problem.structure.levels[problem.level][0]
     mixed = mixed_labels(labels)
     for row in coarse:
@@ -347,7 +347,7 @@ def _log_loss(model: Any, rows: Examples, structure: RandomPartition) -> float:
 
 
 def _temperature(model: Any, rows: Examples) -> float:
-    """Return what to divide the logits by for the best log loss."""
+    """Return the temperature, which divides the logits, with the best log loss."""
     logits = model.predict_log_proba(rows.features)
     column_of = {label: column for column, label in enumerate(model.classes_.tolist())}
     true = [column_of[label] for label in rows.labels.tolist()]
@@ -382,7 +382,7 @@ def _rows(rows: Examples, kept: NDArray[np.bool_]) -> Examples:
 def _within(
     model: StructuredLogisticRegression, rows: Examples, problem: _Problem
 ) -> dict[str, float]:
-    """Return log losses of superclass and of class given superclass, and the latter's top class."""
+    """Return log losses of superclass and of class given superclass, and the top class given it."""
     structure = problem.structure
     column_of = {label: column for column, label in enumerate(model.classes_.tolist())}
     proba = model.predict_proba(rows.features)[:, [column_of[c] for c in structure.classes]]
@@ -431,7 +431,7 @@ def _about(finished: Sequence[Finished], n_runs: int, command: str) -> list[str]
 def _values(
     finished: Sequence[Finished], case: _Case, share: float, arm: str, metric: str
 ) -> dict[int, float]:
-    """Return the metric of each trial; without coarse rows both arms are one."""
+    """Return the metric of each trial; without coarse rows both arms are the same."""
     wanted = {**case._asdict(), "share": share, "arm": arm if share else "dropped"}
     return {
         run.settings["trial"]: run.result[metric]
@@ -460,7 +460,7 @@ def _table(finished: Sequence[Finished], case: _Case) -> str:
 
 
 def _taken_apart(cause: Sequence[Finished]) -> list[str]:
-    """Return the table of what the models of images are made of."""
+    """Return the table of the parts of the log loss of the models of images."""
     rows = []
     for name, measure in _PARTS.items():
         dropped, used = (
@@ -486,7 +486,7 @@ def _finding(finished: Sequence[Finished], case: _Case, share: float) -> str:
         gain = difference_of(used, dropped)
         sign = "lower" if gain.value < 0 else "higher"
         is_clear = gain.is_lower or gain.is_higher
-        sure = "" if is_clear else " (within what chance gives)"
+        sure = "" if is_clear else " (not clear)"
         worse = "" if sign == better or not is_clear else ": worse"
         parts.append(
             f"{_METRICS[metric]} is {abs(gain.value):.4f} {sign} "

@@ -1,8 +1,8 @@
 """Why does a scrambled graph of the counties help? Partitions drawn for every tree, or averaged.
 
-The trials of the counties are trained again with the average of many draws, which is the same for
-every tree: the loss is the same on average, but no tree is random. A standard loss at half the
-learning rate shows what slower learning alone would gain.
+The trials of the counties are trained again with the average of many draws, the same for every
+tree: the loss is the same on average, but nothing is random. The standard loss at half the learning
+rate shows what slower learning alone would gain.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from structent import RandomPartition, mix, trivial
 
 _N_DRAWS = 100
 _PAPER = SCHEDULES["paper"]
-# Twice the patience: the same time, counted in smaller steps.
+# Twice the patience, because steps are half as large.
 _HALF_RATE = replace(_PAPER, learning_rate=_PAPER.learning_rate / 2, patience=2 * _PAPER.patience)
 
 _SIZES = (1000, 2000)
@@ -52,7 +52,7 @@ _STEPS = (
 
 @dataclass(frozen=True)
 class Drawing:
-    """The runs: those of the counties that they are compared with, except for what is averaged."""
+    """The runs: the counties' settings with averaged structures, or with a slower standard loss."""
 
     name: ClassVar[str] = "drawing"
     kept_in: ClassVar[str] = "drawing"
@@ -60,7 +60,7 @@ class Drawing:
     data: Path
 
     def runs(self) -> list[Settings]:
-        """Return every run: a slower one for each standard one, an average for each drawn one."""
+        """Return every run: a slower one for each standard run, an average for each drawn run."""
         averaged = {"n_draws": _N_DRAWS}
         other: dict[Arm, Settings] = {
             STANDARD: {"method": _SLOWER.method, "schedule": _HALF_RATE.as_settings()},
@@ -105,7 +105,7 @@ def experiments(asked: Asked) -> list[Experiment]:
 
 
 def page(asked: Asked) -> Page:
-    """Return the page, of the runs and of those of the counties that they are compared with."""
+    """Return the page of these runs, compared with runs of the counties."""
     drawing = Drawing(asked.data)
     own = asked.kept("drawing").finished_of(drawing.runs())
     of_counties = asked.kept("counties").finished_of(drawing.compared())
@@ -114,17 +114,18 @@ def page(asked: Asked) -> Page:
     parts = [
         "# Why a scrambled graph helps the counties",
         (
-            "On [counties](counties.md) a scrambled graph is better than the standard loss, though "
-            "it tells nothing true. Two things could do that: the loss, which any partition makes "
-            "more lenient, or the drawing, which gives every tree another loss and so makes trees "
-            "differ, as sampling rows or columns does. To tell them apart, the partitions of "
+            "On [counties](counties.md) a scrambled graph is better than the standard loss, "
+            "although it has no true information. There are two possible causes: the loss, which "
+            "any partition makes more lenient, or the drawing, which gives every tree another loss "
+            "and so makes trees differ, as sampling rows or columns does. To separate the two, the "
+            "partitions of "
             f"{_N_DRAWS} draws are averaged once for all trees: the loss is then the same on "
             "average, and nothing is random. Half the learning rate shows what smaller steps alone "
             "would do, as a lenient loss makes them smaller, too. 10 blocks, singleton weight 0.5."
         ),
         *about(own, len(drawing.runs()), asked.command),
         (
-            "The other runs are those of [counties](counties.md), on the same rows. Differences "
+            "The other runs are from [counties](counties.md), on the same rows. Differences "
             "are in nats of test log loss, trial by trial, with standard errors, the depth of the "
             "trees chosen on validation; **bold** is below 0 beyond the 95 % interval."
         ),

@@ -46,11 +46,11 @@ _ARMS = {
     "two models": "a model for each label, with circle and graph",
 }
 _LOSSES = ("pair", "month", "county")
-# From the first to the second, whatever the size.
+# Compared at every size: the second arm with the first.
 _OTHER_PAIRS = (("scrambled", "product"), ("product", "product and marginals"),
                ("two models", "product"))  # fmt: skip
 
-# Of each arm and loss: its value in each trial.
+# The values in each trial, by arm and loss.
 _Losses = Mapping[tuple[str, str], Mapping[int, float]]
 
 
@@ -115,8 +115,8 @@ def page(asked: Asked) -> Page:
             "and which county? One model answers both, with 12 x 37 = 444 pairs for classes. The "
             "months are a circle (width 3, singletons 0.3), the counties a graph (10 connected "
             "blocks, drawn for every tree, singletons 0.5), and the pairs have their product: for "
-            "each tree 8 partitions, of which the pairs by themselves weigh 0.15. Boosted trees of "
-            "depth 3 (XGBoost), steps of 0.1, stopped by the log loss of 2,000 validation rows; "
+            "each tree 8 partitions, in which single pairs have the weight 0.15. Boosted trees of "
+            "depth 3 (XGBoost), learning rate 0.1, early stopping on 2,000 validation rows; "
             "nothing is tuned. All arms of a trial share its rows; 10,000 test rows. "
             "[How it is done](../tutorials/joint-targets.md)."
         ),
@@ -149,7 +149,7 @@ def _structure(
 
 
 def _marginals(pairs: tuple[Any, ...]) -> dict[str, Partition]:
-    """Return what it is to look at the month alone, and at the county alone."""
+    """Return the partition of the pairs by month alone, and the one by county alone."""
     return {
         "month": Partition.from_mapping({pair: pair[0] for pair in pairs}),
         "county": Partition.from_mapping({pair: pair[1] for pair in pairs}),
@@ -159,7 +159,7 @@ def _marginals(pairs: tuple[Any, ...]) -> dict[str, Partition]:
 def _two_models(
     months: Draw, places: Draw, by_county: SpanningTreePartitions, trial: int
 ) -> Result:
-    """Return the losses where each label has a model, and a pair the product of both."""
+    """Return the losses if each label has its own model, and a pair gets the product of both."""
     found: dict[str, Any] = {"pair": 0.0}
     trees = []
     for name, rows, structure in (("month", months, _MONTHS), ("county", places, by_county)):
@@ -236,7 +236,7 @@ def _with_interval(difference: Mean) -> str:
 
 
 def _finding(losses: _Losses, first: str, second: str) -> str:
-    """Return what the step from one arm to another does to the three losses, in a sentence."""
+    """Return a sentence on how the three losses change from one arm to another."""
     named = dict(zip(_LOSSES, _differences(losses, first, second), strict=True))
     lower = [loss for loss, difference in named.items() if difference.is_lower]
     higher = [loss for loss, difference in named.items() if difference.is_higher]

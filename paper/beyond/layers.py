@@ -1,7 +1,7 @@
-"""The structure in the last layer of a network: what does it gain, beside the loss and with it?
+"""The structure in the last layer of a network: what does it gain, compared with the loss?
 
-The networks of Experiments 1A and 1D learn from the same images and by the same schedules as in
-their recorded runs, which stand for "standard" and "structured".
+The networks of Experiments 1A and 1D learn from the same images with the same schedules as in their
+recorded runs, which are the arms "standard" and "structured".
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _PAIRS = [
     ("loss and layer", "structured"),
 ]
 _QUESTION = (
-    "The networks of [1A](cifar100-1A.md), trained from nothing, and of "
-    "[1D](cifar100-1D.md), whose last layer alone is trained, learn from the same images with a "
-    "structured last layer "
-    "([what that is](../prior.md)), whose weight of the singletons is "
+    "The networks of [1A](cifar100-1A.md), trained from scratch, and of "
+    "[1D](cifar100-1D.md), of which only the last layer is trained, learn from the same images "
+    "with a structured last layer "
+    "([what that is](../prior.md)). Its weight of the singletons is "
     f"{SINGLETON_WEIGHT_OF_LAYER}. It was not tuned, and there is no weight decay. "
     '"Standard" and "structured" are the recorded runs: the ordinary layer with the standard loss, '
     "and with the paper's. A scrambled layer is the control."
@@ -142,7 +142,7 @@ class FineTuned:
 
 
 def experiments(asked: Asked) -> list[Experiment]:
-    """Return what is run: 1A and 1D; 5,000 images of 1A and 1C only where they are asked for."""
+    """Return what is run: 1A and 1D; 1A with 5,000 images and 1C only if they are asked for."""
     of_problem: dict[str, Experiment] = {
         "1A": FromNothing(asked.data),
         "1D": OnFrozenFeatures(asked.data),
@@ -154,9 +154,9 @@ def experiments(asked: Asked) -> list[Experiment]:
 
 
 def page(asked: Asked) -> Page:
-    """Return the page, of these runs and of those of 1A, 1C and 1D on the same images.
+    """Return the page of these runs, compared with runs of 1A, 1C and 1D on the same images.
 
-    What takes longer has its place when some of it is finished.
+    Experiments that take longer are shown when some of their runs are finished.
     """
     small, frozen, tuned = (
         FromNothing(asked.data), OnFrozenFeatures(asked.data), FineTuned(asked.data)

@@ -1,8 +1,8 @@
-"""Structures that are learned: do planted ones come back, and what are they worth on real data?
+"""Learned structures: are planted ones recovered, and how much do they help on real data?
 
-Planted partitions are looked for in Gaussian classes. How months are related is learned from a
-day's weather, and how the classes of CIFAR-100 are from frozen features. Log losses are compared
-with those of structures that people made.
+Planted partitions are learned from Gaussian classes. How months are related is learned from a day's
+weather, and how the classes of CIFAR-100 are related from frozen features. Log losses are compared
+with structures that people made.
 """
 
 from __future__ import annotations
@@ -77,32 +77,33 @@ _NAMES = {
 }
 _HOW_PLANTED = (
     "Gaussian classes in 20 dimensions, 27 or 40 of them in blocks within blocks (3 x 3 x 3 and "
-    "2 x 4 x 5), 40 rows a class; the centres of a level are apart by the ratio times those of the "
-    "next. The soft confusion is that of a linear model, out of five folds. Counted are the "
-    f"planted partitions that come back with an adjusted Rand index of {_CAME_BACK} or more, of "
-    f"those whose Bayes accuracy (Monte Carlo) is {_TOLD} or more: of the cut with as many blocks, "
-    "of the same cut of the true centres (the best there is), and best of the three cuts that "
-    "`structure_from_confusion` takes, or of three geometric numbers of blocks."
+    "2 x 4 x 5), 40 rows per class. The distance between centres of a level is the ratio times the "
+    "distance at the next level. The soft confusion is out-of-fold, by a linear model with five "
+    "folds. The table counts the planted partitions that are recovered with an adjusted Rand index "
+    f"of {_CAME_BACK} or more, among those with a Bayes accuracy (Monte Carlo) of {_TOLD} or more: "
+    "by the cut with as many blocks, by the same cut of the true centres (the best possible), and "
+    "by the best of the three cuts that `structure_from_confusion` takes, or of three geometric "
+    "numbers of blocks."
 )
 _HOW_MONTHS = (
-    "Boosted trees (XGBoost) on 2,000 days of California's weather, tested on 20,000 others, fresh "
-    "in every trial. `learned` is `learn_structure` with three levels, the others choose the "
-    'weight of the singletons by `weights="auto"`: all by three folds, among the same weights and '
-    "no structure."
+    "Boosted trees (XGBoost) on 2,000 days of California's weather, tested on 20,000 others, new "
+    "ones in every trial. `learned` is `learn_structure` with three levels; the others choose the "
+    'weight of the singletons by `weights="auto"`. All use three folds, and choose among the same '
+    "weights and no structure."
 )
 _HOW_CIFAR100 = (
     "A linear model on 200 principal components of frozen MobileNetV2 features, all 10,000 test "
-    "images; disjoint slices of training images. One penalty for all, the best without structure "
-    "on images that no trial has. Weights are chosen as for the months. Agreement is that of the "
+    "images; disjoint slices of training images. All share one penalty, the best without structure "
+    "on images that no trial uses. Weights are chosen as for the months. Agreement compares the "
     "learned tree, cut into 20 blocks, with the 20 superclasses."
 )
 _WHAT_WAS_TRIED = (
     "Before these runs, and not recorded: ten distances, three linkages and four rules for cuts "
-    "were compared on planted data, by which they were chosen. The centres of 3 x 3 x 3 below are, "
-    "up to scale, among those seen then; rows, and the centres of 2 x 4 x 5, are not. Then two "
-    "linkages and three of the rules were looked at once on the first 1,000 and 2,500 training "
-    "images and 4,000 test images of CIFAR-100, where they were within 0.03 nats of each other at "
-    "equal weights; nothing was changed for it."
+    "were compared on planted data, and the best were chosen. The centres of 3 x 3 x 3 below are, "
+    "up to scale, among those used then; rows, and the centres of 2 x 4 x 5, are not. Then two "
+    "linkages and three of the rules were tried once on the first 1,000 and 2,500 training images "
+    "and 4,000 test images of CIFAR-100. They were within 0.03 nats of each other at equal "
+    "weights, and nothing was changed."
 )
 _WHY_TWO_RULES = (
     "A first version cut at the largest gaps whatever the number of blocks. In every trial on "
@@ -111,9 +112,9 @@ _WHY_TWO_RULES = (
     "losses of the runs below had been seen, so they are kept."
 )
 _WHY_FRESH = (
-    "Everything was settled by then, the penalty too; these runs were made once. CIFAR-100: "
+    "All settings were fixed by then, also the penalty, and these runs were made once. CIFAR-100: "
     "slices of the training images from 10,000 on, tested on the 10,000 training images from "
-    "20,000 on, because the test images had been looked at. Months: six trials more, drawn anew."
+    "20,000 on, because the test images had been used before. Months: six new trials."
 )
 
 
@@ -157,7 +158,7 @@ class Learned:
         return weather_sources(self.data) if is_months else feature_sources(self.data)
 
     def run(self, settings: Settings, n_threads: int) -> Result:  # noqa: ARG002  one thread each
-        """Return what came of one problem."""
+        """Return the result of one problem."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # 200 steps for every candidate
             if settings["part"] == "planted":
@@ -175,7 +176,7 @@ def experiments(asked: Asked) -> list[Experiment]:
 
 
 def page(asked: Asked) -> Page:
-    """Return the page, of all finished runs: those of the first rule for cuts among them."""
+    """Return the page of all finished runs, also those of the first rule for cuts."""
     finished = asked.kept("learned").finished()
     present = [run for run in finished if "cuts" in run.settings]
     fresh = [run for run in present if "rows" in run.settings]
@@ -199,7 +200,7 @@ def page(asked: Asked) -> Page:
 
 
 def _planted(settings: Settings) -> Result:
-    """Return for each planted partition how well it can be told, and how much of it came back."""
+    """Return the Bayes accuracy of each planted partition, and how well it was recovered."""
     scale, ratio = settings["scale"], settings["ratio"]
     rng = np.random.default_rng(settings["trial"])
     planted = _Planted.of(settings["shape"], (scale * ratio, scale, scale / ratio), rng)
@@ -266,7 +267,7 @@ class _Planted:
 
 
 def _rand_of_centres(centres: Any, block_of: Any) -> float:
-    """Return what the same tree makes of the true centres: how well the best could do."""
+    """Return the index of the same tree on the true centres: the best possible result."""
     blocks = cut_tree(linkage(centres, "average"), n_clusters=[block_of.max() + 1]).ravel()
     return float(adjusted_rand_score(block_of, blocks))
 
@@ -323,7 +324,7 @@ def _cifar100(features: LabelledFeatures, strength: float, size: int, trial: int
     model = StructuredLogisticRegression(C=strength, tol=1e-3, random_state=trial)
     confusion = out_of_fold_confusion(x, y, estimator=model, random_state=trial, n_folds=3)
     blocks = _cut(confusion, _N_SUPERCLASSES)
-    has_images = np.isin(names, y)  # the paper's classes are sorted, as those of the confusion are
+    has_images = np.isin(names, y)  # the paper's classes are sorted, like those of the confusion
     superclass_of = paper.levels["superclass"][0].block_of[has_images]
     scrambled = paper.scramble(np.random.default_rng(trial))
     structures = {
@@ -352,7 +353,7 @@ def _cifar100(features: LabelledFeatures, strength: float, size: int, trial: int
 
 @cache
 def _strength(data: Path) -> float:
-    """Return the penalty that is best without structure, on images that no trial has."""
+    """Return the penalty that is best without structure, on images that no trial uses."""
     features, first = cifar100_features(data), max(n * n_trials for n, n_trials in _IMAGES)
     train, held = slice(first, first + 1500), slice(first + 1500, None)
     reduced = _reduction().fit(features.train[train])
@@ -366,7 +367,7 @@ def _strength(data: Path) -> float:
 
 
 def _reduction() -> Any:
-    """Return what makes a few numbers of 1,280 features; it sees no label."""
+    """Return the transform of 1,280 features to principal components; it uses no labels."""
     return make_pipeline(StandardScaler(), PCA(_N_COMPONENTS, random_state=0))
 
 
@@ -391,7 +392,7 @@ def _about(runs: Sequence[Finished], n_runs: int, command: str) -> list[str]:
         f"Command: `{command}`. {done}, {' and '.join(dates)}, beside other work.",
         *[f"Machine: {machine}." for machine in sorted({run.machine for run in runs})],
         "± is the standard error over trials, +- half a 95 % interval by Student's t.",
-        "Intervals are not corrected for how many there are.",
+        "Intervals are not corrected for multiple comparisons.",
         _WHAT_WAS_TRIED,
     ]
 
@@ -418,9 +419,9 @@ def _planted_part(runs: Sequence[Finished]) -> list[str]:
     return [
         _HOW_PLANTED,
         table(header, rows),
-        f"{len(told) - len(missed)} of {len(told)} planted partitions that can be told come back.",
-        f"Of the {len(missed)} others, {len(no_better)} do not come back from the true centres.",
-        f"At lower Bayes accuracies {_share(levels, told)} come back.",
+        f"{len(told) - len(missed)} of {len(told)} such planted partitions are recovered.",
+        f"Of the {len(missed)} others, {len(no_better)} are not recovered from the true centres.",
+        f"At lower Bayes accuracies {_share(levels, told)} are recovered.",
     ]
 
 
@@ -448,7 +449,7 @@ def _months_part(runs: Sequence[Finished]) -> list[str]:
 
 
 def _is_arc(block: list[int]) -> bool:
-    """Whether months stand in a row: at most one of them has no next one."""
+    """Whether months are consecutive: at most one of them has no successor in the block."""
     return sum(month % 12 + 1 not in block for month in block) <= 1
 
 
@@ -499,13 +500,13 @@ def _compared(trials: Sequence[Finished], part: str) -> list[str]:
 
 
 def _sentence(arm: str, other: str, difference: Mean) -> str:
-    what = "cannot be told from"
+    what = "is neither clearly lower nor higher than"
     if difference.is_lower:
         what = "is lower than"
     if difference.is_higher:
         what = "is higher than"
     return (
-        f'The log loss of "{_NAMES[arm]}" {what} that of "{_NAMES[other]}": '
+        f'Log loss with "{_NAMES[arm]}" {what} with "{_NAMES[other]}": '
         f"{difference.value:+.4f} +- {difference.half_width:.4f} (95 %)."
     )
 
@@ -533,7 +534,7 @@ def _again(fresh: Sequence[Finished]) -> list[str]:
 
 
 def _both_rules(first: Sequence[Finished], runs: Sequence[Finished], part: str) -> str:
-    """Return what the two rules gain on the trials that both have."""
+    """Return the gains of the two rules on the trials that both have."""
     size, gains = {"cifar100": 1000, "months": 2000}[part], []
     trials = {run.settings["trial"] for run in _of(first, part)}
     for rule in (first, runs):

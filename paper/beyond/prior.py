@@ -1,4 +1,4 @@
-"""The structure in the parameters: what does it gain, beside the loss and together with it?
+"""The structure in the parameters: what does it gain, compared with the loss and together with it?
 
 Linear models on frozen features and on tables, and boosted trees. Every way of using the structure
 has its settings chosen on validation rows; scrambled structures are the control.
@@ -38,9 +38,9 @@ from paper.pages import (
 LINEAR = (tasks.INTENTS, tasks.INCOMES, tasks.CLARITIES, tasks.IMAGES)
 TREES = (tasks.HOURS, tasks.INCOMES, tasks.CLARITIES, tasks.MONTHS, tasks.COUNTIES)
 N_TRIALS = 5
-# Structures are learned where they are hierarchies of many classes.
+# Structures are learned only for tasks with a hierarchy of many classes.
 _LEARNED = (tasks.IMAGES, tasks.INTENTS)
-# From here on choosing by cross-validation takes longer than all the rest.
+# From this size on, choosing by cross-validation takes longer than everything else.
 _MOST_TO_CHOOSE_BY_ITSELF = {tasks.IMAGES: 1000, tasks.INTENTS: 5}
 _GRIDS = {
     "loss": list(ways.LOSS_WEIGHTS),
@@ -81,15 +81,15 @@ _HOW = (
     "is tried with the best of the other. Linear models learn from frozen features: MobileNetV2 at "
     "160 pixels for CIFAR-100 (10,000 test images), a sentence encoder for CLINC-150 (150 intents "
     "in 10 domains), the columns of a questionnaire for the bracket of household income (9 in "
-    "order), and of diamonds for their clarity (8 in order). Trees are those of our own engine. "
+    "order), and of diamonds for their clarity (8 in order). Trees are grown by our own engine. "
     "Months are a circle of 12, hours one of 24 (whole days are held out), counties a graph. "
     f"There are {N_TRIALS} trials each; ± is the standard error. Intervals are not corrected for "
-    "how many there are, and the trials of a task share test rows in part."
+    "multiple comparisons, and the trials of a task share some test rows."
 )
 _HOW_AUTO = (
-    'Here nothing but the training rows decides: `prior="auto"` by cross-validation, '
-    '`leaf_smoothing="auto"` on rows that the model holds back, with the plain loss. A share is '
-    "the change of log loss in per cent."
+    'Here only training rows choose: `prior="auto"` by cross-validation, `leaf_smoothing="auto"` '
+    "on rows that the model holds out, with the plain loss. A share is the change of log loss in "
+    "per cent."
 )
 _HOW_ACCURACY = (
     "The share of rows whose likeliest class is right, and the differences from none. **Bold** is "
@@ -171,7 +171,7 @@ def page(asked: Asked) -> Page:
         "Differences from none, trial by trial. **Bold** is below 0 beyond the 95 % interval.",
         *[text for model in _MODELS for text in (f"### {_MODELS[model]}", _losses(cells, model))],
         "## Scrambled structures",
-        "The same with the classes in the wrong places: what is gained here is not knowledge.",
+        "The same with scrambled classes: a gain here is just regularisation.",
         *[text for model in _MODELS for text in (f"### {_MODELS[model]}", _controls(cells, model))],
         "## Accuracy",
         _HOW_ACCURACY,
@@ -271,7 +271,7 @@ def _n_lower(cells: Sequence[_Cell], way: str, other: str) -> int:
 
 
 def _n_both_better(cells: Sequence[_Cell]) -> int:
-    """Return in how many cells both are better than the better one of the two."""
+    """Return in how many cells loss and parameters together beat the better one of the two."""
     count = 0
     for cell in cells:
         alone = min((ways.LOSS, ways.PARAMETERS), key=lambda way: mean_of(cell.by_trial(way)).value)
@@ -281,7 +281,7 @@ def _n_both_better(cells: Sequence[_Cell]) -> int:
 
 
 def _costs(cells: Sequence[_Cell]) -> list[str]:
-    """Return what "auto" costs with scrambled structures, and gains with true ones."""
+    """Return how log loss changes by "auto", with true and with scrambled structures."""
     sentences = []
     for model, name in _MODELS.items():
         here = [cell for cell in cells if cell.model == model and cell.has(ways.OWN_NONE)]

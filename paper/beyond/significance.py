@@ -1,7 +1,7 @@
-"""Is the test of a structure honest, and does it find what is there?
+"""Is the test of a structure valid, and does it find a true structure?
 
-It is asked about structures that mean nothing (two kinds, 200 runs each), and about the circle of
-the months on California's weather.
+It is run on structures that mean nothing (two kinds, 200 runs each), and on the circle of the
+months with California's weather.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ _POWER_COLUMNS = (
     *("against none", "p ≤ 0.05 against none"),
 )
 _NAMES = {"circle": "circle of 8", "hierarchy": "hierarchy of 9 in 3 blocks", "both": "both"}
-# Runs from this number on, of each structure, were decided on after the others had been seen.
+# For each structure, runs from this number on were added after the others had been seen.
 _FIRST_LOOK = 100
 _HISTORY = (
-    f"200 runs of each structure were planned, cut to {_FIRST_LOOK} for want of time (p-values of "
-    "the first circles had been seen by then), and put back after the first look had given "
-    "Kolmogorov-Smirnov p = 0.03. So the first look and all runs together are not free of peeking; "
-    "the later runs by themselves are the clean check. A bug was looked for and not found: rebuilt "
-    "and automorphic copies give the same losses to the last bit, and a made-up statistic through "
-    "the same code gives uniform p-values."
+    f"200 runs of each structure were planned, reduced to {_FIRST_LOOK} to fit the time budget (by "
+    "then we had seen p-values of the first circles), and increased again after the first look "
+    "gave Kolmogorov-Smirnov p = 0.03. So the first look, and all runs together, are not free of "
+    "peeking; only the later runs by themselves are a clean check. We looked for a bug and found "
+    "none: rebuilt and automorphic copies give the same losses to the last bit, and a made-up "
+    "statistic gives uniform p-values with the same code."
 )
 _PILOT = (
-    "The model and the weight were picked after a pilot on the rows of trial 0 (three sets of "
-    "features, two weights, 9 copies), which is one of the trials: power is slightly flattered. 20 "
-    "trials of each size were planned, 10 run for want of time."
+    "The model and the weight were chosen after a pilot on the rows of trial 0 (three sets of "
+    "features, two weights, 9 copies), which is one of the trials, so power is slightly "
+    "overestimated. 20 trials of each size were planned, and reduced to 10 to fit the time budget."
 )
 
 
@@ -105,8 +105,8 @@ def page(asked: Asked) -> Page:
         "# Testing a structure",
         (
             "`structure_test` asks whether a structure helps more than the same structure with its "
-            "classes scrambled. Here it is asked about structures that mean nothing, where it must "
-            "rarely say yes, and about the circle of the months, where it should."
+            "classes scrambled. Here it is run on structures that mean nothing, where it must "
+            "rarely report a benefit, and on the circle of the months, where it should."
         ),
         (
             f"Command: `{asked.command}`. {len(finished)} runs took {minutes:.0f} minutes in all, "
@@ -120,12 +120,12 @@ def page(asked: Asked) -> Page:
 
 
 def _null_run(name: str, number: int) -> Result:
-    """Ask about a random member of the orbit, whatever the data carry."""
+    """Test a random member of the orbit, whatever structure the data have."""
     rng = np.random.default_rng((number, len(name)))
     labels, features = _heaps(rng) if name == "hierarchy" else _circle(rng)
     structure = _NULL_STRUCTURES[name].scramble(rng)
     with TemporaryDirectory() as folder:
-        # What was trained is kept: the second test draws the same copies in the same order.
+        # Losses are kept, because the second test draws the same copies in the same order.
         whole, early = (
             structure_test(
                 features, labels, structure, estimator=StructuredLogisticRegression(tol=1e-3),
@@ -160,7 +160,7 @@ def _heaps(rng: np.random.Generator) -> tuple[Any, Any]:
 
 
 def _months_run(data: Path, size: int, trial: int) -> Result:
-    """Ask about the circle of the months, and about its three partitions."""
+    """Test the circle of the months, and leave out each of its three partitions."""
     train = draw(data, "month", n_train=size, n_validation=1, n_test=1, trial=trial).train
     model = make_pipeline(StandardScaler(), StructuredLogisticRegression(tol=1e-3))
     structure = circular(MONTHS, width=3, singleton_weight=0.3)
@@ -190,12 +190,12 @@ def _null(runs: list[Finished]) -> list[str]:
         "## Structures that mean nothing",
         (
             "Every run draws 100 rows whose classes lie on a circle (8 classes, three features), "
-            "or in three heaps of three (9 classes), and asks about a random member of the "
+            "or in three clusters of three (9 classes), and tests a random member of the "
             "structure's orbit: circular of width 2, or a hierarchy of three blocks, with the "
-            "classes in random order. `StructuredLogisticRegression`, 3 folds, 99 copies; of the "
-            "circle there are 2,520 different ones, of the hierarchy 280, which are listed before "
-            "99 are drawn. Early stopping is Besag and Clifford's, at 10 copies as good. "
-            "The standard error allowed for is sqrt(a (1 - a) / runs)."
+            "classes in random order. `StructuredLogisticRegression`, 3 folds, 99 copies. The "
+            "circle has 2,520 different copies, the hierarchy 280, which are listed before 99 are "
+            "drawn. Early stopping follows Besag and Clifford, at 10 copies that are as good. "
+            "The allowed standard error is sqrt(a (1 - a) / runs)."
         ),
         table(
             ["structure", "runs", "p at most", "with early stopping", "without", "allowed"],
@@ -233,7 +233,7 @@ def _level_rows(name: str, runs: list[Finished]) -> list[list[str]]:
 
 
 def _looks(runs: list[Finished]) -> dict[str, list[Finished]]:
-    """Return the runs of the first look, those decided on later, and all, where there are any."""
+    """Return the runs of the first look, the later runs, and all runs, if there are any."""
     later = [run for run in runs if run.settings["run"] >= _FIRST_LOOK]
     first = [run for run in runs if run.settings["run"] < _FIRST_LOOK]
     looks = {"first look": first, "later runs": later, "all": runs}
@@ -254,7 +254,7 @@ def _uniformity_row(name: str, runs: list[Finished]) -> list[str]:
 
 
 def _tie_randomised(runs: list[Finished]) -> list[float]:
-    """Return p-values in which the structure stands at random among those that it ties with."""
+    """Return p-values with ties broken at random."""
     values = []
     for run in runs:
         found = run.result
@@ -273,7 +273,7 @@ def _null_finding(runs: list[Finished]) -> str:
     return (
         f"With early stopping P(p ≤ a) is below a + 2 standard errors at {sum(within)} of the "
         f"{len(_LEVELS)} levels over all {len(runs)} runs; without it the tie-randomised p-values "
-        f"{'cannot be told from' if uniform > 0.05 else 'differ from'} uniform ones "
+        f"{'do not differ clearly from' if uniform > 0.05 else 'differ from'} uniform ones "
         f"(Kolmogorov-Smirnov, p = {uniform:.2f})."
     )
 
@@ -285,16 +285,16 @@ def _months(runs: list[Finished]) -> list[str]:
         (
             "Rain and two temperatures of a day; a standardised linear model "
             "(`StructuredLogisticRegression`), circular of width 3 with singleton weight 0.3, "
-            "5 folds, 99 copies, all looked at, so that p is 0.01 at the least. Every trial draws "
-            "its own rows. Log loss in nats a row; the effect is the mean loss of the copies minus "
-            "that of the structure; ± is the standard error over trials."
+            "5 folds, 99 copies without early stopping, so that p is at least 0.01. Every trial "
+            "draws its own rows. Log loss is in nats per row; the effect is the mean loss of the "
+            "copies minus the loss of the structure; ± is the standard error over trials."
         ),
         _PILOT,
         table(_POWER_COLUMNS, [_power_row(size, _of(runs, size=size)) for size in sizes]),
         *(_power_finding(size, _of(runs, size=size)) for size in sizes),
         (
-            "What is lost when a partition is left out (structure minus structure without it, "
-            "below 0 the partition helps), and when all three are:"
+            "The effect of leaving out a partition (log loss with the partition minus log loss "
+            "without it; below 0 the partition helps), and of leaving out all three:"
         ),
         table(
             ["rows", "quarters from January", "from November", "from December", "all three"],

@@ -1,4 +1,4 @@
-"""structent beside structureboost, the booster of the paper's author, on the months.
+"""structent compared with structureboost, the booster of the paper's author, on the months.
 
 ``make structureboost`` runs ``benchmarks/structureboost_months.py`` in an environment of its own,
 and then makes this page. The rows of a trial are the same for both.
@@ -22,7 +22,7 @@ def experiments(_: Asked) -> list[Experiment]:
 
 
 def page(asked: Asked) -> Page:
-    """Return the page: every method of theirs beside ours, and the difference trial by trial."""
+    """Return the page: every method in both packages, and the difference trial by trial."""
     ours, theirs = (asked.kept(name).finished() for name in ("months", "structureboost"))
     if not (ours and theirs):
         raise StructentError(
@@ -65,11 +65,11 @@ Which month is it? {_SIZE:,} training rows of California's daily weather, the sa
 standard error over trials, and below 0 is better.
 
 structureboost 0.7.0 is the booster of the paper's author. It draws bootstraps of the rows and
-tries 25 thresholds a feature, where XGBoost draws a share of the rows and tries 256: look at what
-each gains over its own standard, too. Its diagonal Hessian has the wrong sign inside the true
-block, which shows most where the structure varies and the weight of the singletons is small.
+tries 25 thresholds per feature, while XGBoost draws a share of the rows and tries 256. So also
+compare what each gains over its own standard loss. Its diagonal Hessian has the wrong sign inside
+the true block, which matters most if the structure varies and the singleton weight is small.
 
-Command: `make structureboost`; our runs are those of [months](months.md).
+Command: `make structureboost`; our runs are from [months](months.md).
 
 structureboost: {schedule}. Machine: {theirs[0].machine}, {theirs[0].date}."""
 

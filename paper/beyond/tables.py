@@ -1,7 +1,7 @@
-"""The main job on real tables: ``structent compare`` as a user types it, and what it says.
+"""The main job on real tables: ``structent compare`` as a user types it, and what it reports.
 
-Log losses are checked by ``paper/log_losses.py``, which has none of the package's code. On three of
-the tables a third of the rows is kept away, and the saved model answers for them.
+Log losses are checked by ``paper/log_losses.py``, which uses no code of the package. On three of
+the tables a third of the rows is held out, and the saved model answers for them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from paper.pages import Page, about, mean_of, table, with_error
 from structent.datasets import jfk_weather_file, seattle_weather_file
 
 _CONFIDENCE = 0.9
-_N_DRAWS = 5  # of the rows that are kept away
+_N_DRAWS = 5  # of the held-out rows
 _SENTENCES_AN_INTENT = 20
 
 
@@ -40,7 +40,7 @@ class _Table(NamedTuple):
     group: str | None = None
 
     def arguments(self, n_threads: int) -> list[str]:
-        """Return what the command is given beside the table."""
+        """Return the arguments of the command after the table."""
         group = [] if self.group is None else ["--group", self.group]
         return [*self.about, *group, "--jobs", str(n_threads)]
 
@@ -112,7 +112,7 @@ _TABLES = {
         ("--target", "intent", "--structure", "domains.json", "--model", "linear"),
     ),
 }
-_ANSWERED = ("months", "hours", "income")  # whose saved models answer for rows kept away
+_ANSWERED = ("months", "hours", "income")  # whose saved models answer for held-out rows
 _WHAT = {
     "months": "the month from the weather of a day in Seattle",
     "hours": "the hour from the weather at JFK airport; days are kept together",
@@ -122,22 +122,23 @@ _WHAT = {
     "sentences": f"the intent of a sentence (CLINC-150, {_SENTENCES_AN_INTENT} sentences each)",
 }
 _INTRODUCTION = (
-    "`structent compare` on tables that nobody had prepared for it, as a user types it, with no "
+    "`structent compare` on tables that were not prepared for it, as a user types it, with no "
     "other options. A change of log loss below 0 is a gain; ± is the 95 % interval. The last "
     "column is the largest difference between a gain that the command reports and one that "
     "`paper/log_losses.py` computes from the predictions, without any code of the package."
 )
 _HOW_ANSWERED = (
-    "A third of the rows (of the days, for hours) is kept away. `compare --save` sees the others, "
-    f"and `evaluate --confidence {_CONFIDENCE}` asks the saved model about those. Of its answers, "
-    f"classes or blocks, so many hold the true class: the mean over {_N_DRAWS} draws of the rows, "
-    "and its standard error over the draws, which share rows."
+    "A third of the rows (of the days, for hours) is held out. `compare --save` uses the others, "
+    f"and `evaluate --confidence {_CONFIDENCE}` scores the saved model on the held-out rows. The "
+    "last column is the share of its answers, classes or blocks, that hold the true class: the "
+    f"mean over {_N_DRAWS} draws of the rows, and its standard error over the draws, which share "
+    "rows."
 )
 
 
 @dataclass(frozen=True)
 class Tables:
-    """The runs: each table compared, and on three of them what the saved model's answers keep."""
+    """The runs: each table compared, and on three of them the coverage of the saved model."""
 
     name: ClassVar[str] = "tables"
     kept_in: ClassVar[str] = "tables"
@@ -161,7 +162,7 @@ class Tables:
         return _TABLES[settings["table"]].sources(self.data)
 
     def run(self, settings: Settings, n_threads: int) -> Result:
-        """Return what the commands said."""
+        """Return the results of the commands."""
         with tempfile.TemporaryDirectory() as folder:
             asked = _TABLES[settings["table"]]
             frame = asked.write(self.data, Path(folder))
@@ -223,7 +224,7 @@ def experiments(asked: Asked) -> list[Experiment]:
 
 
 def page(asked: Asked) -> Page:
-    """Return the page: what was found on each table, and what the answers keep."""
+    """Return the page: the finding on each table, and the coverage of the answers."""
     runs = Tables(asked.data).runs()
     finished = asked.kept(Tables.kept_in).finished_of(runs)
     parts = [
@@ -274,5 +275,5 @@ def _promises(runs: Sequence[Finished]) -> str:
             ]
         )
     return table(
-        ["task", "rows kept away", "findings", f"promised {_CONFIDENCE:.0%}"], rows, n_left=3
+        ["task", "rows held out", "findings", f"promised {_CONFIDENCE:.0%}"], rows, n_left=3
     )
