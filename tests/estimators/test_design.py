@@ -111,12 +111,12 @@ def test_a_sparse_matrix_is_the_dense_one(n_categories):
     [
         ({"centre": (0.0,)}, "one centre, scale and has_missing per column"),
         ({"scale": (1.0, 1.0, 1.0, 1.0)}, "one centre, scale and has_missing per column"),
-        ({"centre": (np.nan, 0.0, 0.0)}, "must be those of float32"),
-        ({"centre": (np.inf, 0.0, 0.0)}, "must be those of float32"),
-        ({"scale": (0.0, 1.0, 1.0)}, "must be those of float32"),
-        ({"scale": (-1.0, 1.0, 1.0)}, "must be those of float32"),
-        ({"scale": (1.0, np.nan, 1.0)}, "must be those of float32"),
-        ({"has_missing": (False, True, False)}, "only columns of numbers can be said"),
+        ({"centre": (np.nan, 0.0, 0.0)}, "all within float32"),
+        ({"centre": (np.inf, 0.0, 0.0)}, "all within float32"),
+        ({"scale": (0.0, 1.0, 1.0)}, "all within float32"),
+        ({"scale": (-1.0, 1.0, 1.0)}, "all within float32"),
+        ({"scale": (1.0, np.nan, 1.0)}, "all within float32"),
+        ({"has_missing": (False, True, False)}, "only columns of numbers can have"),
         ({"columns": Columns(((), (), ()))}, "got only columns of categories that are all missing"),
     ],
 )

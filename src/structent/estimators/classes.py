@@ -244,7 +244,7 @@ def labels_to_fit(y: Any, structure: Structure | str | None, *, allow_blocks: bo
     if not isinstance(y, CodedLabels):
         return checked_labels(y, structure, allow_blocks=allow_blocks)
     if not allow_blocks and len(np.unique(y.codes)) < 2:
-        check_two_classes(np.asarray(y))  # says which
+        check_two_classes(np.asarray(y))  # raises, and names the class
     return y
 
 
@@ -282,7 +282,7 @@ def checked_labels(
     labels: NDArray[Any] = mixed_labels(y) if allow_blocks else _column(y)
     _check_that_none_is_missing(labels)
     if allow_blocks:
-        return labels  # their codes have the rest
+        return labels  # their codes are checked elsewhere
     _check_that_none_is_a_set(labels)
     if not _are_pairs(labels):
         _check_kind(labels)
@@ -336,7 +336,7 @@ def check_two_classes(labels: NDArray[Any]) -> None:
     if len(present) < 2:
         raise LabelError(
             f"y must hold two classes or more, got {len(present)} class: "
-            f"{shown(present.tolist())}; there is nothing to tell apart"
+            f"{shown(present.tolist())}; a classifier needs two to distinguish"
         )
 
 
@@ -346,7 +346,7 @@ def check_two_codes(codes: IndexArray, classes: Classes) -> None:
     if len(present) < 2:
         raise LabelError(
             "rows with a weight above 0 must have two classes or more, got only "
-            f"{shown(classes.name(present[0]))}; there is nothing to tell apart"
+            f"{shown(classes.name(present[0]))}; a classifier needs two to distinguish"
         )
 
 

@@ -18,7 +18,7 @@ from structent.structure.labels import is_missing
 
 FloatTable: TypeAlias = NDArray[np.float32]
 
-_CATEGORICAL = ("categor", "enum", "str", "object")  # how pandas and polars call their types
+_CATEGORICAL = ("categor", "enum", "str", "object")  # parts of type names in pandas and polars
 _DATES = ("date", "time", "duration", "period")
 _NO_FEATURES = ("list", "array", "struct", "binary", "complex")
 
@@ -279,7 +279,7 @@ def _in_a_sentence(error: Exception, X: Any) -> Exception:
                 "e.g. by scikit-learn's OneHotEncoder, or use StructuredBoostingClassifier"
             )
     advice = next((f". {line}" for line in others if line.startswith("Reshape")), "")
-    # Of scikit-learn, whose messages begin like a sentence, or of NumPy.
+    # The error is scikit-learn's, whose messages begin like a sentence, or NumPy's.
     is_whole = first[:1].isupper() and not first.startswith(("The DType", "Cannot cast"))
     text = (first if is_whole else f"X must hold numbers: {first}").rstrip(":.") + advice
     return TypeError(text) if isinstance(error, TypeError) else StructentError(text)

@@ -18,7 +18,7 @@ from structent.estimators.rows import check_row_weights
 
 # Below this share of entries that are not 0, products with a sparse matrix take less time.
 _SPARSE_BELOW = 0.25
-_LARGEST = 1e39  # a little more than what codes hold
+_LARGEST = 1e39  # a little more than the largest float32, the type of the codes
 _SMALLEST_SCALE = 1e-100  # what varies less, by weights near 0, counts as constant
 
 
@@ -68,9 +68,11 @@ class Design:
         if not all(abs(centre) <= _LARGEST for centre in self.centre) or not all(
             _SMALLEST_SCALE <= scale <= _LARGEST for scale in self.scale
         ):
-            raise StructentError("the means and deviations of a design must be those of float32")
+            raise StructentError(
+                "the means of a design must be finite, its deviations above 0, all within float32"
+            )
         if any(np.logical_and(self.has_missing, self.columns.is_categorical)):
-            raise StructentError("in a design only columns of numbers can be said to be missing")
+            raise StructentError('in a design only columns of numbers can have a "missing" column')
         if not self.n_features:
             raise StructentError(
                 "a linear model needs a column with a value in some row, got only columns of "
@@ -174,11 +176,11 @@ class _Number(NamedTuple):
     def of(cls, column: NDArray[Any], weights: FloatArray) -> _Number:
         is_known = ~np.isnan(column)
         if not is_known.any():
-            return cls(0.0, 1.0, False)  # a column that always said "missing" would say nothing
+            return cls(0.0, 1.0, False)  # a "missing" column that is always 1 has no information
         values, has_missing = column[is_known].astype(np.float64), not is_known.all()
-        shares = weights[is_known] / weights[is_known].max()  # whose sum no float loses
+        shares = weights[is_known] / weights[is_known].max()  # their sum cannot overflow
         if values.min() == values.max():
-            return cls(float(values[0]), 1.0, has_missing)  # a mean would be rounded
+            return cls(float(values[0]), 1.0, has_missing)  # exactly the value; a mean is rounded
         centre = float(np.average(values, weights=shares))
         scale = float(np.sqrt(np.average((values - centre) ** 2, weights=shares)))
         return cls(centre, scale if scale >= _SMALLEST_SCALE else 1.0, has_missing)

@@ -41,7 +41,7 @@ VERSION = 1
 
 _METADATA, _STRUCTURE, _ATTACHED = "metadata.json", structure_files.IN_MODEL, "attachments/"
 _TYPE_OF_LABELS = re.compile(r"[<>|=]?(?:[biuf]\d{1,2}|U\d{1,8}|O)")  # those of scikit-learn
-_MOST_TIMES = 20  # that what was learned may be larger than its compressed form
+_MOST_TIMES = 20  # the largest compression ratio of what was learned
 _LARGEST_LEARNED = 2**32  # bytes
 _LARGEST_START = 1e30
 _TYPES_OF_CATEGORIES = {str, int, float, bool}

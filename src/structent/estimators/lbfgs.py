@@ -1,7 +1,7 @@
-"""L-BFGS in one compiled call, for linear models of few rows.
+"""L-BFGS in one compiled call, for linear models with few rows.
 
-There SciPy's takes most of its time in Python between evaluations, and two fits in two threads wait
-for each other.
+With few rows SciPy's L-BFGS spends most of its time in Python between evaluations, and two fits in
+two threads wait for each other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DIGEST_OF_CPU = "1881394ff5a00905"  # Numba's cache does not see edits there
 CONVERGED, TOO_MANY_ITERATIONS, NO_LOWER_POINT = range(3)
 _MEMORY = 10  # steps that are remembered, as in SciPy
 _MOST_HALVINGS = 40
-_SUFFICIENT = 1e-4  # of the decrease that the slope promises
+_SUFFICIENT = 1e-4  # the share of the decrease predicted by the slope that a step must reach
 
 
 class Problem(NamedTuple):
@@ -29,8 +29,8 @@ class Problem(NamedTuple):
     Attributes
     ----------
     X, labels, row_weights
-        The features, (n, features), the classes of the rows, and the shares of their losses in the
-        mean, (n,).
+        The features, (n, features), the classes of the rows, (n,), and the weights of their losses
+        in the mean, (n,).
     layout
         The structure of the loss: see ``Layout.arrays``.
     matrix
@@ -38,7 +38,7 @@ class Problem(NamedTuple):
     penalties
         The penalty of each row of parameters, (parameters,).
     size
-        What the parameters are multiplied by.
+        The factor of the parameters.
     """
 
     X: NDArray[Any]
@@ -106,7 +106,7 @@ def minimise(
             steps[place, j], changes[place, j] = there[j] - x[j], of_there[j] - gradient[j]
             x[j], gradient[j] = there[j], of_there[j]
         products[place] = _dot(steps[place], changes[place])
-        # Where the function is not convex a step may say nothing about its curvature.
+        # If the function is not convex, a step may give no information on its curvature.
         n_steps += products[place] > 1e-10 * _dot(changes[place], changes[place])
         gained, value = value - value_there, value_there
         is_flat = gained <= rounding * max(abs(value), abs(value + gained), 1.0)
@@ -121,7 +121,7 @@ def _write_direction(
     gradient: Any, steps: Any, changes: Any, products: Any, shares: Any, n_steps: int,
     direction: Any,
 ) -> None:  # fmt: skip
-    """Write minus the gradient times what is known of the inverse Hessian: two loops."""
+    """Write minus the approximate inverse Hessian times the gradient: the two-loop recursion."""
     for j in range(gradient.size):
         direction[j] = -gradient[j]
     for step in range(n_steps - 1, max(n_steps - _MEMORY, 0) - 1, -1):
@@ -143,7 +143,7 @@ def _write_direction(
 
 @inlined
 def _value(problem: Any, n_classes: int, x: Any, gradient: Any, room: Any) -> float:
-    """Return the value at x, and write the gradient: first the coefficients', then intercepts'."""
+    """Return the value at x, and write the gradient: first of coefficients, then of intercepts."""
     n_rows, n_features = problem.X.shape
     n_parameters, size = problem.penalties.size, problem.size
     intercept = n_parameters * n_features  # where the intercepts begin
@@ -181,7 +181,7 @@ def _value(problem: Any, n_classes: int, x: Any, gradient: Any, room: Any) -> fl
 
 @inlined
 def _write_coef(matrix: Any, size: float, x: Any, n_parameters: int, coef: Any) -> None:
-    """Write the coefficients of parameters, (features, classes)."""
+    """Write the coefficients that belong to parameters, (features, classes)."""
     n_features, n_classes = coef.shape
     for f in range(n_features):
         for c in range(n_classes):
@@ -195,7 +195,7 @@ def _write_coef(matrix: Any, size: float, x: Any, n_parameters: int, coef: Any) 
 def _write_of_parameters(
     matrix: Any, size: float, of_coef: Any, n_parameters: int, gradient: Any
 ) -> None:
-    """Write the gradient of parameters, given that of the coefficients."""
+    """Write the gradient of the parameters, given the gradient of the coefficients."""
     n_features, n_classes = of_coef.shape
     for p in range(n_parameters):
         for f in range(n_features):

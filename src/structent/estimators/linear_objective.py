@@ -23,19 +23,19 @@ from structent.structure import RandomPartition
 from structent.structure.samplers import Structure
 from structent.structure.similarity import SimilarityFactor, similarity_of
 
-# Up to so many classes the eigenvectors of K take less time than one of many iterations.
+# Up to this many classes, computing the eigenvectors of K takes less time than one iteration.
 _MOST_EIGENVECTORS = 1000
-_MOST_LOGITS = 2**17  # at a time, so that the processor's cache holds them
-_MOST_PARTS = 8  # of the rows; each has a gradient of its own
-# Products of an evaluation up to which compiled loops are sooner than BLAS and calls from Python.
+_MOST_LOGITS = 2**17  # at a time, so that they fit into the processor's cache
+_MOST_PARTS = 8  # of the rows; each part has its own gradient
+# Up to this many products per evaluation, compiled loops are faster than BLAS called from Python.
 _FEW_NUMBERS = 200_000
 _FAILURES = {
     lbfgs.TOO_MANY_ITERATIONS: "too many iterations",
     lbfgs.NO_LOWER_POINT: "no lower point along the direction",
 }
-_LONG = 10_000  # parameters from which on BLAS adds up vectors in threads
-# Shares of the value that are rounding where the products with X are taken in this precision: a
-# search for a step that gains less would only try one after the other in vain.
+_LONG = 10_000  # from this many parameters on, BLAS adds vectors in threads
+# Relative rounding errors of the value, by the precision of the products with X. A line search for
+# a smaller gain would try step after step without success.
 _ROUNDING = {np.dtype(np.float32): 2.0**-30, np.dtype(np.float64): 2.0**-46}
 
 
@@ -49,7 +49,7 @@ class Coordinates(NamedTuple):
     penalties
         The p by which :math:`tr(A^T K^{-1} A) = \sum_j p_j \lVert u_j \rVert^2`, (parameters,).
     inverse
-        Gives the parameters of coefficients.
+        Returns the parameters of given coefficients.
     """
 
     matrix: FloatArray | csr_array
@@ -61,7 +61,7 @@ class GaussianPrior(Protocol):
     """The prior under which the coefficients of a feature have covariance K over the classes."""
 
     def coordinates(self, penalty: float, curvature: float) -> Coordinates:
-        """Return parameters for this strength of the penalty beside the curvature of the loss."""
+        """Return parameters that suit this penalty and this curvature of the loss."""
 
 
 def gaussian_prior(structure: Structure) -> GaussianPrior:
@@ -75,13 +75,13 @@ def gaussian_prior(structure: Structure) -> GaussianPrior:
 
 @lru_cache(maxsize=2)
 def _kept_prior(structure: RandomPartition) -> GaussianPrior:
-    """Return the prior of a structure for which penalties are tried one after the other."""
+    """Return the prior of a structure, cached because many penalties are tried with it."""
     return _prior_on_eigenvectors(structure)
 
 
 def _prior_on_eigenvectors(structure: Structure) -> PriorOnEigenvectors:
     values, vectors = np.linalg.eigh(similarity_of(structure))
-    # Coefficients have no part in the null space, whose eigenvalues are only rounding.
+    # Coefficients have no component in the null space; its eigenvalues are rounding errors.
     has_variance = values > len(values) * np.finfo(np.float64).eps * values[-1]
     return PriorOnEigenvectors(values[has_variance], vectors[:, has_variance])
 
@@ -89,18 +89,19 @@ def _prior_on_eigenvectors(structure: Structure) -> PriorOnEigenvectors:
 class PriorOnEigenvectors(NamedTuple):
     r"""A prior whose parameters are along the eigenvectors of K.
 
-    L-BFGS works best where all directions are curved alike. In coordinates where the penalty is
-    round the loss is not, and the other way round. So R evens out their sum: along eigenvector j of
-    K it scales by :math:`(h + \lambda / \kappa_j)^{-1/2}`, h being the curvature of the loss.
+    L-BFGS works best if the curvature is the same in all directions. No coordinates achieve that
+    for the penalty and the loss at once. So R equalises the curvature of their sum: it scales
+    eigenvector j of K by :math:`(h + \lambda / \kappa_j)^{-1/2}`, where h is the curvature of the
+    loss.
     """
 
     eigenvalues: FloatArray
     eigenvectors: FloatArray
 
     def coordinates(self, penalty: float, curvature: float) -> Coordinates:
-        """Return parameters for this strength of the penalty beside the curvature of the loss."""
+        """Return parameters that suit this penalty and this curvature of the loss."""
         scale = (curvature + penalty / self.eigenvalues) ** -0.5
-        # Of the size of coefficients, which intercepts and the criterion of convergence expect.
+        # On the scale of coefficients, as intercepts and the convergence criterion expect.
         scale /= np.sqrt((scale**2).mean())
 
         def inverse(coef: FloatArray) -> FloatArray:
@@ -113,7 +114,8 @@ class PriorOnEigenvectors(NamedTuple):
 class PriorOnBlocks(NamedTuple):
     """A prior whose parameters are the vectors of classes and blocks: for thousands of classes.
 
-    The penalty is round, the matrix sparse, and no table over pairs of classes is made.
+    The penalty is the same in all directions, the matrix is sparse, and there is no table over
+    pairs of classes.
     """
 
     factor: SimilarityFactor
@@ -183,7 +185,7 @@ class LinearObjective:
         self._is_sparse = bool(issparse(X))
         self.shares = row_weights / row_weights.sum()
         self.shape = (layout.n_classes, X.shape[1])
-        # Beside a strong penalty L-BFGS would not move the intercepts, which have none.
+        # With a strong penalty, L-BFGS would otherwise not move the intercepts, which have none.
         self._size = 1.0 / max(1.0, float(np.sqrt(penalty)))
         self._coordinates = None
         self._penalties: float | FloatArray = penalty
@@ -200,7 +202,7 @@ class LinearObjective:
 
     @property
     def small(self) -> lbfgs.Problem | None:
-        """The same for compiled L-BFGS; None where it would not be sooner, or cannot be."""
+        """The problem for compiled L-BFGS; None if that would not be faster, or is impossible."""
         n_numbers = (self.X.shape[0] + self._rows) * self.shape[0] * (self.shape[1] + 1)
         if self._is_sparse or self.coarse is not None or n_numbers > _FEW_NUMBERS:
             return None
@@ -221,7 +223,7 @@ class LinearObjective:
         slope = self._penalties * of_parameters
         coef, intercept = (part.astype(self.X.dtype, copy=False) for part in self.split(parameters))
         n_parts = len(self._bounds) - 1
-        # Parts are added up in their order, however many threads there are.
+        # Parts are added in a fixed order, whatever the number of threads.
         values, of_coefs = np.zeros(n_parts), np.zeros((n_parts, *self.shape))
         of_intercepts = np.zeros((n_parts, self.shape[0]))
         sums = (values, of_coefs, of_intercepts)
@@ -241,7 +243,7 @@ class LinearObjective:
     ) -> None:  # fmt: skip
         """Add up the losses of some parts of the rows, and their gradient, a few rows at a time."""
         n_rows = min(len(self.labels), max(1, _MOST_LOGITS // self.shape[0]))
-        # Two arrays, not one: where a block underflows the kernel returns to its logits.
+        # Two arrays, not one: if a block underflows, the kernel reads the logits again.
         all_logits, all_gradients = np.empty((2, n_rows, self.shape[0]), dtype=self.X.dtype)
         all_losses = np.empty(n_rows, dtype=self.X.dtype)
         for part in range(first, last):
@@ -274,7 +276,7 @@ class LinearObjective:
         return self._coordinates.matrix @ of_coef, intercept
 
     def joined(self, coef: FloatArray, intercept: FloatArray) -> FloatArray:
-        """Return the parameters of coefficients and intercepts."""
+        """Return the parameters for given coefficients and intercepts."""
         of_coef = coef if self._coordinates is None else self._coordinates.inverse(coef)
         return np.concatenate([(of_coef / self._size).ravel(), intercept], dtype=np.float64)
 
@@ -302,13 +304,13 @@ def minimum_of(
 ) -> Minimum:
     """Return a minimum of the objective, by the criteria of scikit-learn's LogisticRegression.
 
-    It converged if no entry of the gradient exceeds ``tol``. With ``aim`` it goes on until none
-    exceeds that, as far as ``max_iter`` allows.
+    It converged if no entry of the gradient exceeds ``tol``. With ``aim`` it continues until no
+    entry exceeds ``aim``, or until ``max_iter``.
     """
     if objective.small is not None:
         return _minimum_of_small(objective, objective.small, start, tol, max_iter, aim)
-    # Threads of BLAS wait for each other in a loop. On a busy machine every short sum of L-BFGS and
-    # every product then takes many times as long as in one thread; the rows have threads of ours.
+    # BLAS threads wait for each other in a loop. On a busy machine every short sum of L-BFGS and
+    # every product then takes many times as long as in one thread. We run rows in our own threads.
     is_large = objective.n_threads > 1 or objective.n_parameters > _LONG
     with _blas().limit(limits=1) if is_large else nullcontext():
         result = minimize(
@@ -348,7 +350,7 @@ def _blas() -> Any:
 
 
 def _curvature(X: Any) -> float:
-    """Return the mean square of the features of some rows; 1 where all are 0, as it divides."""
+    """Return the mean square of the features of some rows; 1 if all are 0, to divide by it."""
     some: Any = X[:1000]
     entries = some.data if issparse(X) else some
     total = float(np.square(entries, dtype=np.float64).sum())
@@ -356,7 +358,7 @@ def _curvature(X: Any) -> float:
 
 
 def _write_product(left: Any, right: NDArray[Any], out: NDArray[Any]) -> None:
-    """Write a matrix product, into place without a copy where BLAS can."""
+    """Write a matrix product, directly into ``out`` if BLAS can."""
     if issparse(left) or left.dtype != out.dtype:
         out[:] = left @ right
     else:

@@ -32,7 +32,7 @@ INPUT, LABEL, PROBABILITIES = "X", "label", "probabilities"
 _ML = "ai.onnx.ml"
 _OPSETS, _IR_VERSION = {"": 15, _ML: 3}, 8
 _LARGEST = np.finfo(np.float32).max
-_MOST_BYTES = 2**31 - 2**20  # of a protobuf message, with some room for what is small
+_MOST_BYTES = 2**31 - 2**20  # of a protobuf message, with some room for its small parts
 _BYTES_OF_WEIGHT, _BYTES_OF_NODE = 17, 40  # in a file, at most
 
 
@@ -434,7 +434,7 @@ class _Graph:
         return number
 
     def _free(self, wanted: str) -> str:
-        """Return a name that is not that of an input, an output or a part of the graph."""
+        """Return a name that no input, output or part of the graph has."""
         name, number = wanted, 1
         while name in self._taken:
             number += 1

@@ -134,7 +134,7 @@ class LinearProblem:
         twice = 2.0 if len(self.classes.labels) == 2 else 1.0
         with np.errstate(over="ignore", divide="ignore"):
             penalty = np.ldexp(twice / (c * weights.sum()), exponent)
-        penalty = min(float(penalty), _STRONGEST)  # coefficients are 0 in all digits of a logit
+        penalty = min(float(penalty), _STRONGEST)  # then coefficients no longer change a logit
         return LinearObjective(
             self.features, self.codes, weights, self.layout,
             penalty=penalty, coarse=self.coarse, prior=prior,

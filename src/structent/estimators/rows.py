@@ -18,7 +18,7 @@ from structent.structure.labels import unknown_label
 from structent.structure.samplers import Structure
 
 _ORDINARY = 16  # weights of up to two to this power, and down to its inverse, are left as they are
-_MOST_EXPONENT = 1000  # of what float64 holds
+_MOST_EXPONENT = 1000  # of a power of two that float64 can hold
 
 
 class TrainingRows(NamedTuple):
@@ -320,5 +320,5 @@ def _class_totals(
     totals = code_totals(labels, np.ldexp(weights, exponent), classes.n_codes)
     half = float(
         np.ldexp(0.5, min(exponent, _MOST_EXPONENT))
-    )  # such weights are negligible beside it
+    )  # finite; weights that need a larger exponent are negligible beside half a row
     return spread_totals(totals, classes.coarse_sets, half), half

@@ -28,7 +28,7 @@ from structent.trees.forest import DEEPEST_TREE
 OnRound: TypeAlias = Callable[[int, float | None], None]
 
 DEPTH = 3  # of "auto" where no race chooses it: without validation rows, or with other engines
-_LARGEST = 1e37  # of what float32 holds, with room for a sum
+_LARGEST = 1e37  # close to the largest float32, with room for a sum
 CHOICES = {
     "engine": ("structent", "xgboost", "lightgbm"),
     "trees": ("vector", "per_class"),

@@ -73,7 +73,7 @@ def test_wrong_parameters_are_refused(changes, message):
             "two classes or more, got only 'm01'",
         ),
         ({"sample_weight": -da.ones(2000)}, "sample_weight must be finite and not negative"),
-        ({"sample_weight": da.zeros(2000)}, "a row to train on that has a weight"),
+        ({"sample_weight": da.zeros(2000)}, "some training row must have a weight above 0"),
         ({"sample_weight": da.full(2000, 1e300)}, "mean weight .* 1e-06 and 1e[+]06 .*, got 1e"),
         ({"sample_weight": da.full(2000, 1e-300)}, "multiply sample_weight by a number that"),
         ({"eval_set": (X_TEST[:, :2], Y_TEST)}, "3 columns of the training rows"),

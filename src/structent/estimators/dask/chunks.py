@@ -39,7 +39,7 @@ pandas = load_optional("pandas", extra="dask", purpose=_PURPOSE)
 
 _ORDINARY = 1e6  # the largest mean weight of rows, and the inverse of the least
 _NO_LABELS, _NO_WEIGHTS = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64)
-_NO_ROW = "there must be a row to train on that has a weight, got none; see also sample_weight"
+_NO_ROW = "some training row must have a weight above 0, got none; check sample_weight"
 _NO_VALIDATION = (
     "there must be a row for validation, got none; give more rows, a larger validation_fraction, "
     "an eval_set, or early_stopping_rounds=None"

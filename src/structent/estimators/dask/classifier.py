@@ -300,8 +300,8 @@ class DaskStructuredBoostingClassifier(
             )
         if self.split_search == "structured":
             raise StructentError(
-                "split_search must be 'full' on Dask, got 'structured', for which XGBoost takes "
-                "leaf values from the rows of one worker alone"
+                "split_search must be 'full' on Dask, got 'structured', with which XGBoost takes "
+                "leaf values from the rows of one worker only"
             )
         names = [name for name in Settings.__dataclass_fields__ if hasattr(self, name)]
         return Settings(**{name: getattr(self, name) for name in names})

@@ -218,7 +218,7 @@ class _Telling:
     topic: str
 
     def __call__(self, number: int, log_loss: float | None) -> None:
-        told = [number, None if log_loss is None else float(log_loss)]  # nothing of NumPy
+        told = [number, None if log_loss is None else float(log_loss)]  # no NumPy types
         distributed.get_worker().log_event(self.topic, told)
 
 

@@ -125,9 +125,9 @@ def _checked_tree(body: str, number: int, n_features: int) -> str:
     first, *lines = body.rstrip("\n").split("\n")
     fields = _fields(lines)
     if first != str(number) or len(fields) > _MOST_FIELDS or fields["is_linear"] != "0":
-        raise ValueError(f"tree {number} is none")
+        raise ValueError(f"tree {number} does not begin like a tree")
     missing = [name for name in (*_OF_LEAVES, *_OF_SPLITS, "shrinkage") if name not in fields]
-    if missing:  # LightGBM ends the process where it looks for one of them
+    if missing:  # LightGBM would end the process when it looks for the field
         raise ValueError(f"tree {number} has no {missing[0]}")
     (n_leaves,), (n_cat,) = (_whole(fields[name], 1) for name in ("num_leaves", "num_cat"))
     if not (1 <= n_leaves <= _MOST_LEAVES and 0 <= n_cat < n_leaves):
@@ -173,7 +173,7 @@ def _check_categories(fields: dict[str, str], n_splits: int, n_cat: int) -> None
 
 
 def _fields(lines: Sequence[str]) -> dict[str, str]:
-    fields = dict(line.split("=") for line in lines)  # a ValueError unless there is one of them
+    fields = dict(line.split("=") for line in lines)  # a ValueError unless a line has one "="
     if len(fields) < len(lines):
         raise ValueError("a field is there twice")
     return fields
@@ -269,7 +269,7 @@ def _parameters(training: Training) -> dict[str, Any]:
         "seed": training.seed,
         "num_threads": training.n_threads,
         "deterministic": True,
-        "force_row_wise": True,  # else LightGBM takes the faster way, which may differ by run
+        "force_row_wise": True,  # else LightGBM times both ways, and runs may differ
         "verbosity": -1,
     }
 

@@ -79,7 +79,7 @@ def from_bytes(
         raise damaged("they have no header") from None
     flat = [size for pair in sizes for size in pair]
     if not flat or min(flat) < 0 or sum(flat) != len(rest):
-        raise damaged("they are not as long as they say")
+        raise damaged("they are longer or shorter than their header says")
     parts, at = [], 0
     for n_bins, n_forest in sizes:
         bins = Bins.from_bytes(rest[at : at + n_bins], len(n_categories))
@@ -157,7 +157,7 @@ def _boosted(
 def _races_of_folds(training: Training, bins: Bins) -> list[Callable[..., Boosted]]:
     """Return functions that boost outside each fold of the training rows, if few rows validate.
 
-    A few dozen rows cannot tell how much to smooth, but all rows in turn can.
+    A few dozen validation rows are too few to choose the smoothing, so all rows validate in turn.
     """
     rows, validation = training.rows, training.validation
     if validation is None or len(validation.labels) >= _ENOUGH_ROWS or len(rows.labels) < _N_FOLDS:

@@ -22,7 +22,7 @@ from structent.trees.forest import check_children, damaged
 
 VALIDATION = "validation"
 METRIC = "mlogloss"  # early stopping looks at plain log loss, whatever the structure
-_OBJECTIVE = "multi:softprob"  # known to XGBoost beside ours, so that it predicts probabilities
+_OBJECTIVE = "multi:softprob"  # set in addition to ours, so that XGBoost predicts probabilities
 _OF_NODES = {
     "left_children": ">i4", "right_children": ">i4", "parents": ">i4", "split_indices": ">i4",
     "split_conditions": ">f4", "split_type": "u1", "default_left": "u1", "loss_changes": ">f4",
