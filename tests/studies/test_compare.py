@@ -224,7 +224,7 @@ def test_bad_input_is_refused():
         )
     with pytest.raises(StructentError, match="model must be 'boosting', 'linear' or 'auto'"):
         compare(features, labels, structure, model="forest")
-    with pytest.raises(StructentError, match="give either a model or an estimator"):
+    with pytest.raises(StructentError, match="give a model or an estimator"):
         compare(features, labels, structure, model="linear", estimator=TREES)
     with pytest.raises(StructentError, match="n_folds must be between 3 and 4, the number of gro"):
         compare(features, labels, structure, groups=np.arange(60) % 4, n_folds=5)

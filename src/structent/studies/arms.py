@@ -163,7 +163,7 @@ class Contest:
         validating = range(plan.n_parts) if plan.chooses_on_all else range(1)
         parts = [(rest.outside(part_of, part), rest.inside(part_of, part)) for part in validating]
         check_time()
-        # What is learned must not have seen the rows that validate it.
+        # The structure must not be learned from rows that validate it.
         structure = structure_of(asked, model.estimator, parts[0][0], classes, rng)
         return cls(model, structure, rest, parts, check_time)
 

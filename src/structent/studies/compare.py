@@ -64,7 +64,7 @@ from structent.studies.setup import (
 from structent.studies.verdict import verdict
 
 _DECIDING = ("log loss", "accuracy")
-_FEWEST_SPLITS = 2  # that say anything
+_FEWEST_SPLITS = 2  # one split has no interval
 _LEARNED = (
     "the structure is learned again from the training rows of every split; the one that is shown "
     "is learned from all rows"
@@ -294,7 +294,7 @@ def _known_classes(rows: Rows, structure: Structure) -> IndexArray:
 
 @dataclass(frozen=True, eq=False)
 class _Study:
-    """The splits that were done: draws the conclusion, and trains the model to keep.
+    """The splits that were done: concludes from them, and trains the recommended model.
 
     Attributes
     ----------
@@ -383,8 +383,8 @@ class _Study:
     def _out_of_fold(self, comparison: Comparison, arm: ArmName, like: Tried) -> FloatArray:
         """Return the probabilities of the test rows, all by models like the one that is kept.
 
-        Where the validation rows of a split chose another candidate, a model is fitted again: how
-        sure the other one was says little about this one.
+        If the validation rows of a split chose another candidate, a model like the kept one is
+        fitted again: the confidence of the other model says little about this one.
         """
         proba, split_of = comparison.proba[arm].copy(), np.asarray(comparison.split_of)
         known = np.flatnonzero(self.rows.has_class & (self._split_of() >= 0))

@@ -305,7 +305,7 @@ class References(NamedTuple):
     log_losses
         The mean test log loss of each, by its name.
     ours
-        The same of our model without structure, on the same splits.
+        The mean test log loss of our model without structure, on the same splits.
     n_splits
         In how many splits they were fitted: the first ones.
     """

@@ -310,7 +310,7 @@ class StructureLearner(
         return names
 
     def _of_estimator(self, name: str) -> Any:
-        # An AttributeError before fit, as scikit-learn asks of attributes that fit sets.
+        # An AttributeError before fit, as scikit-learn requires for attributes that fit sets.
         return getattr(self.__dict__.get("estimator_"), name)
 
     def __sklearn_tags__(self) -> Any:
@@ -505,9 +505,9 @@ def _best_structure(
 def _confusions_apart(folded: _Folded, tell: OnProgress) -> FloatArray:
     """Return for each fold the confusion of all others, (folds, classes, classes).
 
-    No model behind it has seen a row of that fold, nor the rows that it predicts. One model serves
-    two folds: it is trained without both, and predicts each for the structure that is judged on
-    the other.
+    No model used for it was trained on a row of that fold, or on the rows that it predicts. One
+    model serves two folds: it is trained without both, and predicts each for the structure that is
+    judged on the other.
     """
 
     def of_pair(first: int, second: int) -> tuple[FloatArray, FloatArray]:

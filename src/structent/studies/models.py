@@ -84,7 +84,7 @@ class StudyModel(Protocol):
 def model_of(name: str, seed: int, *, allow_blocks: bool) -> StudyModel:
     """Return the default model of a kind."""
     if name == "linear":
-        # So small that the start of a fit does not matter.
+        # So small that the result does not depend on where a fit starts.
         linear = StructuredLogisticRegression(
             encode=True, tol=1e-5, max_iter=500, random_state=seed, allow_blocks=allow_blocks
         )
@@ -167,8 +167,8 @@ class Trees:
     def whole(self, structure: Structure, candidate: Candidate, all_tried: Sequence[Tried]) -> Any:
         """Return the estimator with the depth chosen most often, and the median of its rounds.
 
-        Choosing them again on a few validation rows of all would often end in a model that is
-        surer, or less sure, than those whose test rows calibrate it.
+        Choosing them again on a few validation rows would often give a model that is more, or less,
+        confident than the models whose test rows calibrate it.
         """
         depths = [tried.settings["max_depth"] for tried in all_tried]
         depth = max(sorted(set(depths)), key=depths.count)

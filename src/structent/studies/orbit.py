@@ -57,7 +57,7 @@ def draw_copies(structure: Scrambled, n_copies: int, rng: np.random.Generator) -
     n_copies
         How many copies are wanted.
     rng
-        Decides which.
+        Draws the copies.
 
     Examples
     --------

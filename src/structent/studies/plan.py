@@ -64,8 +64,8 @@ class Plan:
     n_copies
         The scrambled copies of the structure in each split.
     n_parts
-        The training rows of a split are divided into so many parts. If ``chooses_on_all``, each of
-        them validates models of the others, otherwise the first one only.
+        How many parts the training rows of a split are divided into. If ``chooses_on_all``, each
+        part validates models of the others, otherwise only the first one does.
     chooses_on_all
         Whether every training row validates.
     candidates
@@ -73,7 +73,7 @@ class Plan:
     n_references
         In how many splits scikit-learn's own models are fitted, for comparison.
     minutes
-        What it takes on two cores, roughly.
+        The rough time on two cores.
     n_learning
         The models trained in each split to learn the structure; none if it is given.
     """
@@ -90,7 +90,7 @@ class Plan:
 
     @property
     def cap(self) -> float | None:
-        """The minutes after which a comparison ends if nobody says when; None for no end.
+        """The minutes after which a comparison ends if no budget is given; None for no limit.
 
         Examples
         --------
@@ -148,7 +148,7 @@ class _Tier(NamedTuple):
     n_references: int
 
 
-# Work is what one round of boosting, or one step of a linear fit, grows with: numbers visited.
+# Work is the count of numbers visited in one round of boosting, or in one step of a linear fit.
 _OF_TREES = (
     _Tier(5e3, 5, 4, 3, True, _MANY, 2),  # a seventh of so few rows could not choose
     _Tier(4e4, 5, 3, 7, False, _MANY, 1),
@@ -163,8 +163,8 @@ _OF_LINEAR = (
     _Tier(float("inf"), 6, 1, 7, False, _FEW, 1),
 )
 TIERS = {"boosting": _OF_TREES, "linear": _OF_LINEAR}
-# Seconds of one fit on one core: a constant, and for each number visited. Boosted trees take from a
-# third of this to twice as long: rounds are many where there is much to learn.
+# Seconds of one fit on one core: a constant, and a time per number visited. Boosted trees take from
+# a third of this to twice as long, because the number of rounds depends on the data.
 _FIT_SECONDS = {"boosting": (0.02, 4e-6), "linear": (0.02, 3e-8)}
 _CORES = 2
 _PARTS_OF_ONE = 7

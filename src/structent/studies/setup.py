@@ -54,7 +54,7 @@ def models_of(name: str, estimator: Any, seed: int, *, allow_blocks: bool) -> li
         names = MODELS if name == "auto" else (name,)
         return [model_of(each, seed, allow_blocks=allow_blocks) for each in names]
     if name != "auto":
-        raise StructentError(f"give either a model or an estimator, got model={name!r} and both")
+        raise StructentError(f"give a model or an estimator, got model={name!r} and an estimator")
     own = seeded(estimator, seed)
     return [model_around(own.set_params(allow_blocks=True) if allow_blocks else own)]
 

@@ -7,7 +7,7 @@ from math import sqrt
 from structent.studies.comparison import Comparison
 from structent.studies.plan import NONE, Candidate
 
-_MANY_SPLITS = 50  # more hardly narrow an interval
+_MANY_SPLITS = 50  # more splits hardly narrow an interval
 _WORTH_REPEATING = 0.9  # repeats must find gains this much smaller to be recommended
 
 
