@@ -153,7 +153,7 @@ def test_values_of_the_recorded_losses_are_those_of_their_pages(results, experim
 def test_the_page_tells_what_was_run(results):
     text = page(results).text
     assert "Command: `python -m paper layers --data folder`. 27 of 27 runs are finished" in text
-    assert "whose weight of the singletons is 0.6." in text
+    assert "Its weight of the singletons is 0.6." in text
     assert "nan" not in text
     assert "not run" not in text
 
