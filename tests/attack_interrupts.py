@@ -59,8 +59,8 @@ COMMANDS = (
     Command("train", ("train", *_ABOUT, "--save", "new.structent"), ("new.structent",)),
     Command(
         "compare",
-        ("compare", *_ABOUT, "--budget", "0.1", "--folds", "3", "--repeats", "1",
-         "--report", "new.html", "--save", "new.structent"),
+        ("compare", *_ABOUT, "--folds", "3", "--repeats", "1", "--report", "new.html",
+         "--save", "new.structent"),
         ("new.html", "new.structent"),
     ),
     Command(

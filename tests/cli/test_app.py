@@ -162,7 +162,7 @@ def test_the_demo_answers_both_questions_and_says_what_to_type_next(tmp_path):
     said = " ".join(result.stdout.split())
     assert "Use it: the structure lowers log loss by" in said
     # The second act says what it says; it never claims a gain.
-    second = said.partition("2. Which month")[2]
+    second = said.partition("2. Can the weather of a day in Seattle tell the month")[2]
     assert second.count("95 %") == 1
     assert "Use it" not in second
     for name in ("hours", "months"):

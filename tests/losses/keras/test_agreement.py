@@ -372,7 +372,7 @@ def test_a_structure_for_evaluation_has_the_classes_of_the_sampler():
 
 def test_metrics_refuse_a_sampler_and_a_level_that_is_not_there():
     with pytest.raises(
-        StructureError, match=r"must be a RandomPartition, got FixedStructure; .* of a sampler"
+        StructureError, match=r"must be a RandomPartition, got FixedStructure; .* from a sampler"
     ):
         StructuredLogLoss(FixedStructure(months()))
     with pytest.raises(LabelError, match="season"):
