@@ -69,8 +69,9 @@ def minimise(
 ) -> tuple[int, int]:
     """Move ``x`` to a minimum and write the gradient there; return the iterations and how it ended.
 
-    It converged if no entry of the gradient exceeds ``tol``, or if two steps in a row each gain
-    less than ``rounding`` of the value: after a single short step there may still be a longer one.
+    It converged if no entry of the gradient exceeds ``tol``, or if four steps in a row each gain
+    less than ``rounding`` of the value, the last two of them along the gradient: where the function
+    is not convex, the remembered steps can lead to steps that are far too short.
     """
     n, n_rows, n_features = x.size, problem.labels.size, problem.X.shape[1]
     steps, changes = np.empty((_MEMORY, n)), np.empty((_MEMORY, n))
@@ -83,7 +84,7 @@ def minimise(
         np.empty((n_features, n_classes)),
         np.empty((n_features, n_classes)),
     )
-    value, n_steps, was_flat = _value(problem, n_classes, x, gradient, room), 0, False
+    value, n_steps, n_flat = _value(problem, n_classes, x, gradient, room), 0, 0
     for iteration in range(max_iter):
         if _largest(gradient) <= tol:
             return iteration, CONVERGED
@@ -99,8 +100,11 @@ def minimise(
             if lower:
                 break
             length *= 0.5
+        if not lower and n_steps > 0:
+            n_steps = 0  # the remembered steps mislead: go on along the gradient alone
+            continue
         if not lower:
-            return iteration, CONVERGED if was_flat else NO_LOWER_POINT
+            return iteration, CONVERGED if n_flat > 0 else NO_LOWER_POINT
         place = n_steps % _MEMORY
         for j in range(n):
             steps[place, j], changes[place, j] = there[j] - x[j], of_there[j] - gradient[j]
@@ -110,9 +114,11 @@ def minimise(
         n_steps += products[place] > 1e-10 * _dot(changes[place], changes[place])
         gained, value = value - value_there, value_there
         is_flat = gained <= rounding * max(abs(value), abs(value + gained), 1.0)
-        if is_flat and was_flat:
+        n_flat = n_flat + 1 if is_flat else 0
+        if n_flat == 4:
             return iteration + 1, CONVERGED
-        was_flat = is_flat
+        if n_flat >= 2:
+            n_steps = 0
     return max_iter, CONVERGED if _largest(gradient) <= tol else TOO_MANY_ITERATIONS
 
 
