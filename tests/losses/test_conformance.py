@@ -293,7 +293,7 @@ def test_a_code_beyond_the_table_makes_its_row_nan_in_keras():
     ("label_sets", "message"),
     [
         (ordinal(range(9)).encode_with_blocks([{1, 2}]), "12 classes .* got 9 classes"),
-        (np.array([12]), "encode_with_blocks\\(labels\\) gives, got ndarray"),
+        (np.array([12]), "encode_with_blocks\\(labels\\), got ndarray"),
     ],
 )
 def test_label_sets_of_another_structure_are_refused(adapter, label_sets, message):
