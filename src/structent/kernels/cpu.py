@@ -13,9 +13,12 @@ import math
 from typing import Any, TypeAlias
 
 import numpy as np
+from numba import carray, types  # type: ignore[attr-defined]  # Numba has no types
+from numba.core import cgutils
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from structent._compiled import inlined, kernel, summing
+from structent._compiled import inlined, kernel, summing, within
 from structent.kernels.bits import exp, log, ordered, unordered
 
 Array: TypeAlias = NDArray[Any]
@@ -102,6 +105,88 @@ def visit_rows(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
             _scatter_pixels(g, k, _U(n_rows), gradient, corner, step)
         begin += n_rows
     return loss_total
+
+
+@kernel
+def prepare_rows(
+    codes: Array, code_weights: Array, ignored: int, n_codes: int, labels: Array, weights: Array
+) -> tuple[float, int]:
+    """Write each row's label, -1 where it is ignored, and its weight.
+
+    Returns the sum of the weights, and the first row whose code is out of range (-1 if none is).
+    """
+    total = 0.0
+    for i in range(codes.size):
+        y = codes[i]
+        labels[i], weights[i] = -1, 0
+        if y != ignored:
+            if y < 0 or y >= n_codes:
+                return total, i
+            labels[i] = y
+            weights[i] = code_weights[y] if code_weights.size > 0 else 1
+            total += weights[i]
+    return total, -1
+
+
+_visit, _prepare = within(visit_rows), within(prepare_rows)
+
+
+@kernel
+def loss_at_addresses(  # noqa: PLR0913, PLR0917  plain addresses, not an object of them
+    logits_at: int, codes_at: int, class_weights_at: int, ignored: int, of_mean: bool,
+    block_of: Array, start: Array, members: Array, is_range: Array, weights: Array,
+    singleton_weight: float, losses_at: int, total_at: int, gradient_at: int, none: Array,
+    n_classes: int, n_pixels: int, n_rows: int,
+) -> int:  # fmt: skip
+    """Do in one call what ``prepare_rows`` and ``visit_rows`` do, and add up the losses.
+
+    Arrays of the batch are given by their addresses: to make NumPy arrays of a framework's tensors,
+    and to unpack these here, would take as long as a few dozen rows. ``none``, an empty array, has
+    their type. What has the address 0 is not given, or not wanted.
+
+    Returns the first row whose code is out of range, and -1 if none is.
+    """
+    n_logits = n_rows * n_classes
+    row_weights, labels = np.empty(n_rows, none.dtype), np.empty(n_rows, np.int64)
+    class_weights = _array(class_weights_at, n_classes if class_weights_at else 0, none.dtype)
+    total_weight, wrong = _prepare(
+        _array(codes_at, n_rows, np.int64), class_weights, ignored, n_classes, labels, row_weights
+    )
+    if wrong >= 0:
+        return wrong
+    losses = np.empty(0 if losses_at else n_rows, none.dtype)
+    if losses_at:
+        losses = _array(losses_at, n_rows, none.dtype)
+    total = _visit(
+        _array(logits_at, n_logits, none.dtype), labels, row_weights,
+        1 / total_weight if of_mean and total_weight > 0 else 1.0,
+        block_of, start, members, is_range, weights, singleton_weight, losses,
+        _array(gradient_at, n_logits if gradient_at else 0, none.dtype), none, NO_CURVATURE,
+        n_classes, n_pixels, 0, n_rows,
+    )  # fmt: skip
+    if total_at:
+        # A mean of no rows is 0 / 0, which is NaN, as it is in torch.
+        _array(total_at, 1, none.dtype)[0] = total / total_weight if of_mean else total
+    return -1
+
+
+@inlined
+def _array(address: int, size: int, dtype: Any) -> Array:
+    array: Array = carray(_pointer(address), size, dtype)
+    return array
+
+
+def _pointer_of(_context: Any, address: Any) -> Any:
+    """Return a pointer to an address."""
+
+    def build(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], _cgutils.voidptr_t)
+
+    return types.voidptr(address), build
+
+
+_cgutils: Any = cgutils
+_pointer: Any = intrinsic(_pointer_of)
 
 
 @inlined

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from structent._compiled import kernel
 from structent._threads import thread_pool
 from structent.errors import LabelError
 from structent.kernels import cpu
@@ -22,7 +21,8 @@ CURVATURES = {"bound": cpu.BOUND, "gradient": cpu.GRADIENT, "fisher": cpu.FISHER
 
 # With fewer logits than this, waking a second thread takes longer than the work.
 _WORTH_A_THREAD = 50_000
-_NONE = {np.dtype(kind): np.empty(0, dtype=kind) for kind in (np.float32, np.float64)}
+# An array that is not given, or not wanted.
+NONE = {np.dtype(kind): np.empty(0, dtype=kind) for kind in (np.float32, np.float64)}
 
 
 class Losses(NamedTuple):
@@ -60,17 +60,15 @@ def loss_and_gradient(  # noqa: PLR0913  plain arrays, not an object of them
     """
     dtype, n_rows, n_codes = logits.dtype, codes.size, layout.n_classes
     labels, weights = np.empty(n_rows, dtype=np.int64), np.empty(n_rows, dtype=dtype)
-    none = _NONE[dtype]
+    none = NONE[dtype]
     code_weights = none if class_weights is None else class_weights
     if coarse is not None:
         n_codes += len(coarse.sets)
         if class_weights is not None:
             code_weights = np.append(class_weights, weights_of_sets(class_weights, coarse.sets))
-    total_weight, wrong = _prepare_rows(codes, code_weights, ignored, n_codes, labels, weights)
+    total_weight, wrong = cpu.prepare_rows(codes, code_weights, ignored, n_codes, labels, weights)
     if wrong >= 0:
-        raise LabelError(
-            f"labels must be between 0 and {n_codes - 1}, got {codes[wrong]} in row {wrong}"
-        )
+        raise wrong_label(codes[wrong], wrong, n_codes)
     losses = np.empty(n_rows, dtype=dtype)
     visit = _visit if coarse is None else partial(_visit_with_sets, coarse)
     total = visit(
@@ -79,6 +77,16 @@ def loss_and_gradient(  # noqa: PLR0913  plain arrays, not an object of them
         cpu.NO_CURVATURE, n_threads,
     )  # fmt: skip
     return Losses(losses, total, total_weight)
+
+
+def is_for_one_thread(n_logits: int, n_threads: int) -> bool:
+    """Return whether a batch is too small for a second thread, or there is none."""
+    return n_threads == 1 or n_logits < 2 * _WORTH_A_THREAD
+
+
+def wrong_label(code: int, row: int, n_codes: int) -> LabelError:
+    """Return the error of a code that is no class and no set of classes."""
+    return LabelError(f"labels must be between 0 and {n_codes - 1}, got {code} in row {row}")
 
 
 def gradient_and_curvature(  # noqa: PLR0913  plain arrays, not an object of them
@@ -98,7 +106,7 @@ def gradient_and_curvature(  # noqa: PLR0913  plain arrays, not an object of the
 
     What is None is not written. Labels from ``n_classes`` on mean the sets of ``coarse``.
     """
-    none = _NONE[losses.dtype]
+    none = NONE[losses.dtype]
     visit = _visit if coarse is None else partial(_visit_with_sets, coarse)
     visit(
         logits, labels, row_weights, 1.0, layout, losses,
@@ -167,24 +175,3 @@ def _visit_with_sets(  # noqa: PLR0913, PLR0917  plain arrays, not an object of 
             if out.size:
                 out.reshape(shape)[at] = own.reshape(taken.shape)
     return total
-
-
-@kernel
-def _prepare_rows(
-    codes: Array, code_weights: Array, ignored: int, n_codes: int, labels: Array, weights: Array
-) -> tuple[float, int]:
-    """Write each row's label, -1 where it is ignored, and its weight.
-
-    Returns the sum of the weights, and the first row whose code is out of range (-1 if none is).
-    """
-    total = 0.0
-    for i in range(codes.size):
-        y = codes[i]
-        labels[i], weights[i] = -1, 0
-        if y != ignored:
-            if y < 0 or y >= n_codes:
-                return total, i
-            labels[i] = y
-            weights[i] = code_weights[y] if code_weights.size > 0 else 1
-            total += weights[i]
-    return total, -1

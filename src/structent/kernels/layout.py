@@ -58,16 +58,13 @@ class Layout:
         """Return the layout of partitions whose blocks are numbered 0, 1, ... in any order."""
         n_classes = block_of.shape[1]
         found = pooled(block_of, weights)
-        first = found.n_blocks.count(1)  # the one block has no loss, and comes first
+        # The partition into one block has no loss. It comes first.
+        first = 1 if len(found.rows) > 0 and found.n_blocks[0] == 1 else 0
         return cls(
             n_classes,
             found.singleton_weight,
-            np.array(found.weights[first:], dtype=np.float64),
-            *_numbered_blocks(
-                block_of,
-                np.array(found.rows[first:], dtype=np.int64),
-                np.array(found.n_blocks[first:], dtype=np.int64),
-            ),
+            found.weights[first:],
+            *_numbered_blocks(block_of, found.rows[first:], found.n_blocks[first:]),
         )
 
     @property

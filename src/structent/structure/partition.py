@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from structent._checks import as_array
-from structent._typing import FloatArray, IntArray, Label
+from structent._compiled import inlined, kernel
+from structent._typing import FloatArray, IndexArray, IntArray, Label
 from structent.errors import StructureError
 from structent.structure.labels import (
     as_classes,
@@ -264,15 +265,15 @@ class Pooled(NamedTuple):
     singleton_weight
         The weight of the partitions into singletons.
     rows
-        The rows of the other partitions that have weight.
+        The rows of the other partitions that have weight, (partitions,).
     n_blocks, weights
-        How many blocks each of these has, and its weight.
+        How many blocks each of these has, and its weight, (partitions,).
     """
 
     singleton_weight: float
-    rows: list[int]
-    n_blocks: list[int]
-    weights: list[float]
+    rows: IndexArray
+    n_blocks: IndexArray
+    weights: FloatArray
 
 
 def pooled(block_of: IntArray, weights: FloatArray) -> Pooled:
@@ -281,24 +282,55 @@ def pooled(block_of: IntArray, weights: FloatArray) -> Pooled:
     Examples
     --------
     >>> block_of = np.array([[0, 1, 2], [0, 0, 1], [0, 0, 0], [0, 0, 1]], dtype=np.int32)
-    >>> pooled(block_of, np.array([0.5, 0.125, 0.25, 0.125]))
-    Pooled(singleton_weight=0.5, rows=[2, 1], n_blocks=[1, 2], weights=[0.25, 0.25])
+    >>> found = pooled(block_of, np.array([0.5, 0.125, 0.25, 0.125]))
+    >>> found.singleton_weight, found.rows.tolist(), found.weights.tolist()
+    (0.5, [2, 1], [0.25, 0.25])
     """
-    n_classes = block_of.shape[1]
-    n_blocks = (block_of.max(axis=1) + 1).tolist()
-    singleton_weight = 0.0
-    weight_of: dict[bytes, float] = {}
-    row_of: dict[bytes, int] = {}
-    for t, weight in sorted(enumerate(weights.tolist()), key=lambda item: n_blocks[item[0]]):
-        if n_blocks[t] == n_classes:
-            singleton_weight += weight
-        elif weight > 0:
-            key = block_of[t].tobytes()
-            row_of.setdefault(key, t)
-            weight_of[key] = weight_of.get(key, 0.0) + weight
-    rows = list(row_of.values())
-    sizes = [n_blocks[t] for t in rows]
-    return Pooled(singleton_weight, rows, sizes, list(weight_of.values()))
+    return Pooled(*_pooled(block_of, weights))
+
+
+@kernel
+def _pooled(
+    block_of: IntArray, weights: FloatArray
+) -> tuple[float, IndexArray, IndexArray, FloatArray]:
+    n_partitions, n_classes = block_of.shape
+    n_blocks = np.empty(n_partitions, dtype=np.int64)
+    start = np.zeros(n_classes + 2, dtype=np.int64)
+    for t in range(n_partitions):
+        n_blocks[t] = block_of[t].max() + 1
+        start[n_blocks[t] + 1] += 1
+    for b in range(n_classes + 1):
+        start[b + 1] += start[b]
+    by_size = np.empty(n_partitions, dtype=np.int64)
+    for t in range(n_partitions):
+        by_size[start[n_blocks[t]]] = t
+        start[n_blocks[t]] += 1
+    # A hash table: the place, among the partitions found, of each partition met so far.
+    table = np.full(2 * n_partitions + 1, -1)
+    rows, pooled_weights = np.empty(n_partitions, dtype=np.int64), np.empty(n_partitions)
+    singleton_weight, n_found = 0.0, 0
+    for row in by_size:
+        if n_blocks[row] == n_classes:
+            singleton_weight += weights[row]
+        elif weights[row] > 0:
+            at = _hash(block_of[row]) % len(table)
+            while table[at] >= 0 and (block_of[rows[table[at]]] != block_of[row]).any():
+                at = (at + 1) % len(table)
+            if table[at] < 0:
+                table[at], rows[n_found], pooled_weights[n_found] = n_found, row, 0.0
+                n_found += 1
+            pooled_weights[table[at]] += weights[row]
+    rows = rows[:n_found]
+    return singleton_weight, rows, n_blocks[rows], pooled_weights[:n_found]
+
+
+@inlined
+def _hash(row: IntArray) -> int:
+    """Return a number that depends on every entry: it is never negative."""
+    value = 0
+    for entry in row:
+        value = value * 1_000_003 + entry + 1  # what is above 2^64 is lost
+    return value & (2**63 - 1)
 
 
 def parents_of(block_of: Sequence[IntArray] | IntArray) -> tuple[IntArray, ...] | None:

@@ -117,7 +117,10 @@ class RandomPartition:
     @cached_property
     def block_of(self) -> IntArray:
         """The block of each class in each partition, (partitions, classes)."""
-        block_of = np.stack([partition.block_of for partition in self.partitions])
+        # Not np.stack, which takes longer for a few small partitions: they are drawn at each step.
+        block_of = np.empty((self.n_partitions, self.n_classes), dtype=np.int32)
+        for t, partition in enumerate(self.partitions):
+            block_of[t] = partition.block_of
         block_of.setflags(write=False)
         return block_of
 

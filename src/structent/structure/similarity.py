@@ -216,8 +216,8 @@ def _factor_of_draws(sampler: Any) -> SimilarityFactor:
 def _coarse(block_of: IntArray, weights: FloatArray) -> tuple[IntArray, FloatArray, float]:
     """Return the partitions without the singletons, their weights, and the singletons' weight."""
     found = pooled(block_of, weights)
-    rows: IntArray = block_of[np.array(found.rows, dtype=np.intp)]
-    return rows, np.array(found.weights, dtype=np.float64), found.singleton_weight
+    rows: IntArray = block_of[found.rows]
+    return rows, found.weights, found.singleton_weight
 
 
 def _block_columns(rows: IntArray, values: FloatArray) -> csr_array:

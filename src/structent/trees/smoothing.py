@@ -134,7 +134,7 @@ def _coarse(structure: RandomPartition) -> tuple[IntArray, FloatArray] | None:
         return block_of, np.ones(1)
     weights = weights[places] if weights[places].any() else np.ones(len(places))
     found = pooled(block_of, weights)
-    return block_of[found.rows], np.array(found.weights)
+    return block_of[found.rows], found.weights
 
 
 def _block_sizes(block_of: IntArray) -> FloatArray:

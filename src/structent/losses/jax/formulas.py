@@ -27,6 +27,8 @@ from structent.losses.jax.plan import (
 _CACHED_LOGITS = 2**17
 # Up to so many masks, each an array in the shape of the logits, the loop is unrolled.
 _FEW_MASKS = 4
+# The classes of an order are summed in so many interleaved pieces.
+_N_PIECES = 5
 _IN_BOUNDS = "promise_in_bounds"  # labels are clipped at the door
 _EXACT = lax.Precision.HIGHEST  # else some devices round the factors of a matrix product
 
@@ -43,7 +45,8 @@ def loss_of_labels(rows: Array, labels: Array, structure: Structure) -> Array:
     plan, (block_of, weights) = compiled(structure)
     if len(weights):
         arrays = PartitionArrays(block_of, jnp.asarray(weights).astype(logits.dtype))
-        loss = _jitted_loss(plan, logits, codes, arrays)
+        jitted = _jitted_loss if plan.cuts is None else _jitted_loss_of_cuts
+        loss = jitted(plan, logits, codes, arrays)
     else:  # plain cross-entropy
         largest = lax.stop_gradient(_finite(logits.max(1)))
         log_total = jnp.log(jnp.exp(logits - largest[:, None]).sum(1))
@@ -117,18 +120,9 @@ def _forward_of_labels(
     plan: Plan, logits: Array, labels: Array, arrays: PartitionArrays
 ) -> tuple[Array, Any]:
     """Return the loss of each row, and what its gradient needs."""
-    # A loop that runs once at most: a conditional would copy the factors, and under vmap it would
-    # compute both of its branches.
-    terms, _ = lax.while_loop(
-        lambda state: ~state[1],
-        lambda _: (_stable_terms(plan, logits, labels, arrays), jnp.array(True)),
-        _quick_terms(plan, logits, labels, arrays),
-    )
-    # A partition without weight counts nothing, even where its loss is infinite.
-    loss = jnp.where(arrays.weights == 0, 0, arrays.weights * terms.surprise).sum(1)
-    if plan.singleton_weight:
-        loss += plan.singleton_weight * terms.label_surprise
-    return loss, (terms, labels, arrays.block_of)
+    quick, is_good = _quick_terms(plan, logits, labels, arrays)
+    terms = _unless(is_good, quick, partial(_stable_terms, plan, logits, labels, arrays))
+    return _loss_of_terms(plan, terms, arrays.weights), (terms, labels, arrays.block_of)
 
 
 def _backward_of_labels(plan: Plan, kept: Any, cotangent: Array) -> tuple[Any, ...]:
@@ -141,6 +135,26 @@ def _backward_of_labels(plan: Plan, kept: Any, cotangent: Array) -> tuple[Any, .
     # The cotangent comes last: a small one times a small coefficient could underflow.
     gradient_of_weights = PartitionArrays(None, cotangent @ terms.surprise)
     return cotangent[:, None] * gradient, None, gradient_of_weights
+
+
+def _unless(is_good: Array, quick: Any, stable: Callable[[], Any]) -> Any:
+    """Return the quick result if it is good, or else the stable one, which is computed only then.
+
+    This is a loop that runs once at most. A conditional would copy the arrays, and under vmap it
+    would compute both branches.
+    """
+    state = lax.while_loop(
+        lambda state: ~state[1], lambda _: (stable(), jnp.array(True)), (quick, is_good)
+    )
+    return state[0]
+
+
+def _loss_of_terms(plan: Plan, terms: _Terms, weights: Array) -> Array:
+    # A partition without weight counts nothing, even where its loss is infinite.
+    loss = jnp.where(weights == 0, 0, weights * terms.surprise).sum(1)
+    if plan.singleton_weight:
+        loss += plan.singleton_weight * terms.label_surprise
+    return loss
 
 
 def _sums_over_partitions(plan: Plan, values: Array, labels: Array, block_of: Array) -> Array:
@@ -200,8 +214,12 @@ def _quick_terms(
         everywhere=(plan.singleton_weight + arrays.weights.sum()) / total,
         inside=-arrays.weights / inside,
     )
-    # Far enough below the largest number for the quotients by the total not to be lost.
-    return terms, (total < float(np.finfo(total.dtype).max) ** 0.8).all()
+    return terms, _is_in_reach(total)
+
+
+def _is_in_reach(total: Array) -> Array:
+    """Return whether all totals are so far below the largest number that 1 / total is not lost."""
+    return (total < float(np.finfo(total.dtype).max) ** 0.8).all()
 
 
 def _sums_of_true_blocks(
@@ -229,6 +247,101 @@ def _sums_of_true_blocks(
     first = jnp.where(in_block[labels] > 0, of_blocks, 0).sum(1)
     # Any partition's blocks together are all classes, which saves a pass over the values.
     return jnp.concatenate([first, *others], axis=1), of_blocks[:, :, 0].sum(1)
+
+
+def _forward_of_cuts(
+    plan: Plan, logits: Array, labels: Array, arrays: PartitionArrays
+) -> tuple[Array, Any]:
+    """Return the loss of each row, and two factors of its gradient, (n, classes) each."""
+
+    def stable() -> tuple[Array, Array, Array]:
+        terms = _stable_terms(plan, logits, labels, arrays)
+        is_label = jnp.arange(logits.shape[1]) == labels[:, None]
+        gradient = terms.factor - jnp.where(is_label, plan.singleton_weight, 0)
+        return _loss_of_terms(plan, terms, arrays.weights), gradient, jnp.ones_like(gradient)
+
+    quick, is_good = _quick_loss_of_cuts(plan, logits, labels)
+    loss, factor, coefficient = _unless(is_good, quick, stable)
+    return loss, (factor, coefficient)
+
+
+def _backward_of_cuts(_: Plan, kept: tuple[Array, Array], cotangent: Array) -> tuple[Any, ...]:
+    factor, coefficient = kept
+    # The weights of cuts are constants, so that they have no gradient.
+    return cotangent[:, None] * (factor * coefficient), None, None
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _loss_of_cuts(plan: Plan, logits: Array, labels: Array, arrays: PartitionArrays) -> Array:
+    return _forward_of_cuts(plan, logits, labels, arrays)[0]
+
+
+_loss_of_cuts.defvjp(_forward_of_cuts, _backward_of_cuts)
+_jitted_loss_of_cuts = jax.jit(_loss_of_cuts, static_argnums=0)
+
+
+def _quick_loss_of_cuts(
+    plan: Plan, logits: Array, labels: Array
+) -> tuple[tuple[Array, Array, Array], Array]:
+    """Return the loss of each row, two factors of its gradient, and whether they are good.
+
+    The true block of the cut after class c is {> c} for labels above c, and {<= c} for the others.
+    With e = exp(z) relative to the label's logit, S_c the sum of e over the true block, w_c the
+    weight of the cut, and W the sum of all weights:
+
+        loss       = W log(total) - sum_c w_c log S_c
+        gradient_j = e_j (W / total - sum of w_c / S_c over the true blocks that hold j - w_0 [j = y])
+
+    Class c is row ``c // n_pieces`` ... of piece ``c % n_pieces``.
+    """
+    n_classes = logits.shape[1]
+    factor = jnp.exp(logits - _at(logits, labels)[:, None])
+    n_rows = -(-n_classes // _N_PIECES)
+    padding = n_rows * _N_PIECES - n_classes
+
+    def pieces(values: Any) -> list[Any]:
+        by_row = values.reshape(n_rows, _N_PIECES, -1)
+        return [by_row[:, i] for i in range(_N_PIECES)]
+
+    e = pieces(jnp.pad(factor.T, ((0, padding), (0, 0))))
+    weights = pieces(np.pad(plan.cuts, (0, padding)).astype(factor.dtype))
+    classes = pieces(np.arange(n_rows * _N_PIECES))
+    is_above = [labels > c for c in classes]  # whether the label is above the cut
+    true_sums = [
+        jnp.where(is_in, above, below + own)
+        for is_in, above, below, own in zip(is_above, _sums_after(e), _sums_before(e), e, strict=True)
+    ]
+    total = true_sums[-1][-1]  # after the last class there is no cut
+    total_weight = plan.singleton_weight + plan.cuts.sum()
+    loss = total_weight * jnp.log(total)
+    loss -= sum(w * jnp.log(s) for w, s in zip(weights, true_sums, strict=True)).sum(0)
+    share = [w / s for w, s in zip(weights, true_sums, strict=True)]
+    upper = [jnp.where(is_in, r, 0) for is_in, r in zip(is_above, share, strict=True)]
+    lower = [jnp.where(is_in, 0, r) for is_in, r in zip(is_above, share, strict=True)]
+    coefficient = [
+        total_weight / total - (above + below + own) - jnp.where(c == labels, plan.singleton_weight, 0)
+        for above, below, own, c in zip(
+            _sums_before(upper), _sums_after(lower), lower, classes, strict=True
+        )
+    ]
+    stacked = jnp.stack(coefficient, 1).reshape(n_rows * _N_PIECES, -1)[:n_classes]
+    return (loss, factor, stacked.T), _is_in_reach(total)
+
+
+def _sums_before(pieces: list[Array]) -> list[Array]:
+    """Return the sum over all classes before each class, in pieces."""
+    within = [jnp.zeros_like(pieces[0])]
+    for piece in pieces:
+        within.append(within[-1] + piece)
+    before = np.tri(len(pieces[0]), k=-1, dtype=pieces[0].dtype)  # rows before each row
+    rows_before = jnp.matmul(before, within.pop(), precision=_EXACT)
+    return [rows_before + sums for sums in within]
+
+
+def _sums_after(pieces: list[Array]) -> list[Array]:
+    """Return the sum over all classes after each class, in pieces."""
+    backwards = [piece[::-1] for piece in pieces[::-1]]
+    return [sums[::-1] for sums in _sums_before(backwards)[::-1]]
 
 
 def _stable_terms(plan: Plan, logits: Array, labels: Array, arrays: PartitionArrays) -> _Terms:

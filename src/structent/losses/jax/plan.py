@@ -110,6 +110,7 @@ class Plan:
     windows: tuple[Window, ...] = ()
     ranges: Ranges | None = None  # where the partitions are a tree
     tree: tuple[tuple[Any, float], ...] | None = None  # the parents and the weight of each level
+    cuts: Any = None  # where all partitions cut one order: the weight of the cut after each class
 
 
 _DRAWN = Plan()
@@ -143,6 +144,7 @@ def _fixed(structure: RandomPartition) -> tuple[Plan, PartitionArrays]:
         windows=tuple(windows[t] for t in np.flatnonzero(is_narrow)),
         ranges=ranges,
         tree=tree,
+        cuts=_cuts(layout) if layout.n_partitions > FEW_PARTITIONS else None,
     )
     return plan, PartitionArrays(block_of, layout.weights[order])
 
@@ -154,6 +156,15 @@ def _in_block(block_of: IntArray) -> NDArray[np.float32] | None:
     blocks = np.arange(block_of.max() + 1)[:, None]
     in_block: NDArray[np.float32] = (block_of.T[:, None] == blocks).astype(np.float32)
     return in_block
+
+
+def _cuts(layout: Layout) -> NDArray[np.float64] | None:
+    """Return the weight of the cut after each class, if each partition is one cut of the order."""
+    is_boundary = np.diff(layout.local_block_of, axis=1) != 0  # (partitions, classes - 1)
+    if (is_boundary.sum(axis=1) != 1).any():
+        return None
+    weights: NDArray[np.float64] = np.append(layout.weights @ is_boundary, 0.0)
+    return weights
 
 
 def _ranges(block_of: IntArray, coarse_to_fine: IntArray) -> Ranges:

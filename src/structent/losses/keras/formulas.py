@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import keras  # type: ignore[import-untyped]  # Keras has no types
@@ -32,17 +31,19 @@ def losses(
     """Return the loss of each row, in the shape of ``y_pred`` without its class axis."""
     holds_labels = holds_class_indices(y_true, y_pred, blocks.n_classes)
     shape = ops.shape(y_pred)[:-1]
-    rows = ops.reshape(y_pred, (-1, blocks.n_classes))
+    # Keras takes longer for an operation that does nothing than the kernel for a few hundred rows.
+    rows = y_pred if len(shape) == 1 else ops.reshape(y_pred, (-1, blocks.n_classes))
     if holds_labels:
-        of_labels = _losses_of_labels if coarse is None else partial(_losses_of_codes, coarse)
-        labels = ops.reshape(ops.cast(y_true, "int32"), (-1,))
+        labels = ops.cast(y_true, "int32")
+        labels = labels if len(labels.shape) == 1 else ops.reshape(labels, (-1,))
         if ignore_class is not None:
             kept = ops.not_equal(labels, ignore_class)
             labels = ops.where(kept, labels, 0)
             rows = ops.where(kept[:, None], rows, 1.0)  # no NaN from rows that do not count
-            value = of_labels(labels, rows, blocks, from_logits)
+            value = _losses_of_codes(labels, rows, blocks, from_logits, coarse)
             return _masked(value, kept, shape)
-        return ops.reshape(of_labels(labels, rows, blocks, from_logits), shape)
+        value = _losses_of_codes(labels, rows, blocks, from_logits, coarse)
+        return value if len(shape) == 1 else ops.reshape(value, shape)
     if coarse is not None:
         raise StructureError(
             f"y_true must have the codes of label_sets=, one per row, got rows of "
@@ -132,40 +133,47 @@ def _masked(value: Tensor, kept: Tensor, shape: Any) -> Tensor:
     return value
 
 
-def _losses_of_labels(labels: Tensor, rows: Tensor, blocks: Blocks, from_logits: bool) -> Tensor:
-    """W lse(z) - w_0 z_y - sum_t w_t lse(z over B_t(y)), (n,).
+def _losses_of_codes(
+    codes: Tensor, rows: Tensor, blocks: Blocks, from_logits: bool, coarse: CoarseTable | None
+) -> Tensor:
+    """Return the losses of class indices or, with a table of label sets, of their codes, (n,).
+
+    A code out of range has the loss NaN: a traced step cannot raise.
+    """
+    n_codes = blocks.n_classes if coarse is None else coarse.n_codes
+    if from_logits and blocks.structure is not None and _are_torch_tensors(rows):
+        return _losses_by_torch(codes, rows, blocks.structure, coarse, n_codes)
+    codes, known = known_labels(codes, n_codes)
+    logits, top, log_all = _logits(rows, from_logits)
+    own = _own_logs(codes, logits, top, blocks) if coarse is None else (
+        _own_logs_of_sets(coarse, codes, logits, top, blocks)
+    )
+    return ops.where(known, blocks.total_weight * log_all - own, np.nan)
+
+
+def _own_logs(labels: Tensor, logits: Tensor, top: Tensor, blocks: Blocks) -> Tensor:
+    """w_0 z_y + sum_t w_t lse(z over B_t(y)), (n,).
 
     All terms are relative to the largest logit of the row, the top, so that logits far from 0 keep
-    their digits: lse(z) is relative to it, too, and the weights sum to W.
+    their digits: the log-sum-exp of all classes is relative to it, too, and the weights sum to W.
     """
-    labels, known = known_labels(labels, blocks.n_classes)
-    if from_logits and blocks.structure is not None and _are_torch_tensors(rows):
-        value = _losses_by_torch(labels, rows, blocks.structure, label_sets=None)
-        return ops.where(known, value, np.nan)
-    logits, top, log_all = _logits(rows, from_logits)
     at_label = ops.take_along_axis(logits, labels[:, None], axis=1)
-    value = blocks.total_weight * log_all
-    value = value - blocks.singleton_weight * ops.squeeze(at_label - top, axis=1)
+    total = blocks.singleton_weight * ops.squeeze(at_label - top, axis=1)
     for view in blocks.views:
         log, block_top = _logsumexp(_in_true_block(labels, logits, view))
-        value = value - view.weight * (log + ops.squeeze(block_top - top, axis=1))
-    return ops.where(known, value, np.nan)  # a traced step cannot raise
+        total = total + view.weight * (log + ops.squeeze(block_top - top, axis=1))
+    return total
 
 
-def _losses_of_codes(
-    coarse: CoarseTable, codes: Tensor, rows: Tensor, blocks: Blocks, from_logits: bool
+def _own_logs_of_sets(
+    coarse: CoarseTable, codes: Tensor, logits: Tensor, top: Tensor, blocks: Blocks
 ) -> Tensor:
-    """W lse(z) - sum_t w_t lse(z over A_t(C)), (n,), the singletons being one of the partitions."""
-    codes, known = known_labels(codes, coarse.n_codes)
-    if from_logits and blocks.structure is not None and _are_torch_tensors(rows):
-        value = _losses_by_torch(codes, rows, blocks.structure, coarse.label_sets)
-        return ops.where(known, value, np.nan)
-    logits, top, log_all = _logits(rows, from_logits)
-    value = blocks.total_weight * log_all
+    """sum_t w_t lse(z over A_t(C)), (n,), the singletons being one of the partitions."""
+    total: Any = 0.0
     for weight, inside in coarse.true_blocks(codes, blocks):
         log, own_top = _logsumexp(ops.where(inside, logits, -np.inf))
-        value = value - weight * (log + ops.squeeze(own_top - top, axis=1))
-    return ops.where(known, value, np.nan)
+        total = total + weight * (log + ops.squeeze(own_top - top, axis=1))
+    return total
 
 
 def _are_torch_tensors(rows: Tensor) -> bool:
@@ -174,16 +182,21 @@ def _are_torch_tensors(rows: Tensor) -> bool:
 
 
 def _losses_by_torch(
-    labels: Tensor, rows: Tensor, structure: RandomPartition, label_sets: LabelSets | None
-) -> Tensor:
+    codes: Tensor, rows: Tensor, structure: RandomPartition, coarse: CoarseTable | None,
+    n_codes: int,
+) -> Tensor:  # fmt: skip
     """Return the losses by torch's own adapter, which is several times faster than keras.ops."""
     from structent.losses.torch import (  # noqa: PLC0415  other backends do not have torch
         structured_cross_entropy,
     )
 
-    return structured_cross_entropy(
-        rows, labels.long(), structure, reduction="none", label_sets=label_sets
-    )
+    codes = codes.long()
+    known = codes.clamp(0, n_codes - 1)
+    value = structured_cross_entropy(
+        rows, known, structure, reduction="none",
+        label_sets=None if coarse is None else coarse.label_sets,
+    )  # fmt: skip
+    return value.masked_fill(known != codes, np.nan)
 
 
 def _in_true_block(labels: Tensor, logits: Tensor, view: View) -> Tensor:

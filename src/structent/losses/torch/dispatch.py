@@ -10,24 +10,88 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
-from structent.errors import LabelError
-from structent.kernels import fused
+from structent.kernels import cpu, fused
 from structent.kernels.coarse import CoarseLayouts, members_of_sets
 from structent.kernels.layout import Layout
 from structent.losses.torch import formulas
 from structent.structure import RandomPartition
 
 
-@lru_cache(maxsize=64)
 def layout_of(structure: RandomPartition) -> Layout:
     """Return the layout of a structure, which is compiled once."""
+    # By its address first: the hash of a structure takes longer than ten rows of a batch.
+    found = _by_address.get(id(structure))
+    if found is not None and found[0] is structure:
+        return found[1]
+    if len(_by_address) >= _MOST_LAYOUTS:
+        _by_address.clear()
+    layout = _layout_of_equal(structure)
+    _by_address[id(structure)] = (structure, layout)
+    return layout
+
+
+_MOST_LAYOUTS = 64
+_by_address: dict[int, tuple[RandomPartition, Layout]] = {}
+
+
+@lru_cache(maxsize=_MOST_LAYOUTS)
+def _layout_of_equal(structure: RandomPartition) -> Layout:
     return Layout.of(structure)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=_MOST_LAYOUTS)
 def coarse_layouts_of(layout: Layout, sets: tuple[tuple[int, ...], ...]) -> CoarseLayouts:
     """Return the layouts of sets of classes, which are compiled once."""
     return CoarseLayouts.of(layout, sets)
+
+
+def loss_in_one_call(
+    logits: Tensor,
+    target: Tensor,
+    layout: Layout,
+    weight: Tensor | None,
+    ignore_index: int,
+    reduction: str,
+    *,
+    with_gradient: bool,
+) -> tuple[Tensor, Tensor | None] | None:
+    """Return the reduced loss and the gradient of a small batch on the CPU.
+
+    It takes the arguments of :func:`losses_of_labels`, which does the same with more steps between
+    torch and the kernel. Returns None where only that can be used: the batch is worth several
+    threads, or a tensor has no memory of its own (it is empty, or a subclass that wraps others).
+    """
+    if not fused.is_for_one_thread(logits.numel(), torch.get_num_threads()):
+        return None
+    logits, target = _in_order(logits), _in_order(target)
+    logits_at, target_at = logits.data_ptr(), target.data_ptr()
+    if not logits_at or not target_at:
+        return None
+    if weight is not None:
+        weight = _in_order(weight.detach().to(logits.dtype))
+    gradient = torch.empty_like(logits) if with_gradient else None
+    of_rows, n_rows = reduction == "none", target.numel()
+    loss = logits.new_empty(target.shape if of_rows else ())
+    wrong = cpu.loss_at_addresses(
+        logits_at, target_at, 0 if weight is None else weight.data_ptr(), ignore_index,
+        reduction == "mean", *layout.arrays,
+        loss.data_ptr() if of_rows else 0, 0 if of_rows else loss.data_ptr(),
+        0 if gradient is None else gradient.data_ptr(),
+        _NONE[logits.dtype], layout.n_classes, n_rows // logits.shape[0], n_rows,
+    )  # fmt: skip
+    if wrong >= 0:
+        raise fused.wrong_label(int(target.view(-1)[wrong]), wrong, layout.n_classes)
+    return loss, gradient
+
+
+_NONE = {getattr(torch, kind.name): none for kind, none in fused.NONE.items()}
+
+
+def _in_order(tensor: Tensor) -> Tensor:
+    """Return a tensor whose numbers are in memory as they are, one after the other."""
+    tensor = tensor.contiguous()
+    # The imaginary part of a conjugate is kept as the negative of what is in memory.
+    return tensor.resolve_neg() if tensor.is_neg() else tensor
 
 
 def losses_of_labels(
@@ -127,10 +191,8 @@ def check_labels(labels: Tensor, n_classes: int) -> None:
         return
     wrong = (labels < 0) | (labels >= n_classes)
     if bool(wrong.any()):
-        raise LabelError(
-            f"labels must be between 0 and {n_classes - 1}, got {int(labels[wrong][0])} in row "
-            f"{int(wrong.reshape(-1).nonzero()[0, 0])}"
-        )
+        row = int(wrong.reshape(-1).nonzero()[0, 0])
+        raise fused.wrong_label(int(labels[wrong][0]), row, n_classes)
 
 
 def losses_of_distributions(logits: Tensor, distributions: Tensor, layout: Layout) -> Tensor:

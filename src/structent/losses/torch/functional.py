@@ -15,6 +15,7 @@ from structent.losses.torch.dispatch import (
     check_labels,
     coarse_layouts_of,
     layout_of,
+    loss_in_one_call,
     losses_of_codes,
     losses_of_distributions,
     losses_of_labels,
@@ -180,7 +181,8 @@ def loss_of(
         losses, divisor = _by_operator(logits, target, structure, weight, ignore_index)
         loss = _reduced(losses, divisor, reduction)
     else:
-        loss = _of_labels(logits, (target.long(), structure, weight, ignore_index, reduction))
+        labels = target if target.dtype == torch.int64 else target.long()
+        loss = _of_labels(logits, (labels, structure, weight, ignore_index, reduction))
     if reduction == "none" and input.dim() == 1:
         loss = loss[0]
     if loss.dtype == input.dtype or _is_autocast(input.device.type):
@@ -205,7 +207,7 @@ def _constant_arrays(
 def _of_labels(logits: Tensor, options: tuple[Any, ...]) -> Tensor:
     """Return the reduced loss of class indices or codes; for the options see _OfLabels."""
     if _needs_gradient(logits):
-        loss: Tensor = _OfLabels.apply(logits, options)  # type: ignore[no-untyped-call]  # torch's own
+        loss: Tensor = _apply(logits, options)
         return loss
     return _loss_and_gradient(logits, options, with_gradient=False)[0]
 
@@ -269,6 +271,10 @@ class _OfLabels(torch.autograd.Function):
         return gradient, None
 
 
+# What _OfLabels.apply comes to where no transform of torch.func is at work: loss_of has looked.
+_apply: Any = super(torch.autograd.Function, _OfLabels).apply
+
+
 def _loss_and_gradient(
     logits: Tensor, options: tuple[Any, ...], *, with_gradient: bool
 ) -> tuple[Tensor, Any]:
@@ -282,6 +288,10 @@ def _loss_and_gradient(
             *given, with_gradient=with_gradient, of_mean=of_mean, coarse=coarse
         )
         return _reduced(rows, total_weight, reduction), gradient
+    if coarse is None:
+        found = loss_in_one_call(*given, reduction, with_gradient=with_gradient)
+        if found is not None:
+            return found
     losses, gradient = losses_of_labels(
         *given, with_gradient=with_gradient, of_mean=of_mean, coarse=coarse
     )

@@ -114,7 +114,7 @@ class StructuredCrossEntropy(nn.Module):
             drawn = (*arrays, *self.arrays_of_sets)
         else:
             drawn = self._compiled(Layout.of(self.sampler.sample(int(self.step))))
-        self.step += 1
+        self.step.add_(1)  # in place: to set an attribute of a module takes longer
         return drawn
 
     def _compiled(self, layout: Layout) -> Layout | CoarseLayouts:
