@@ -219,7 +219,8 @@ def _quick_terms(
 
 def _is_in_reach(total: Array) -> Array:
     """Return whether all totals are so far below the largest number that 1 / total is not lost."""
-    return (total < float(np.finfo(total.dtype).max) ** 0.8).all()
+    reach = float(np.finfo(total.dtype).max) ** 0.8
+    return jnp.all(total < reach)
 
 
 def _sums_of_true_blocks(
@@ -290,9 +291,11 @@ def _quick_loss_of_cuts(
     weight of the cut, and W the sum of all weights:
 
         loss       = W log(total) - sum_c w_c log S_c
-        gradient_j = e_j (W / total - sum of w_c / S_c over the true blocks that hold j - w_0 [j = y])
+        gradient_j = e_j (W / total - w_0 [j = y]
+                          - sum of w_c / S_c over the cuts whose true block holds j)
 
-    Class c is row ``c // n_pieces`` ... of piece ``c % n_pieces``.
+    Piece i has the classes i, i + n, i + 2 n, ..., with n pieces. To sum within a row of pieces and
+    then over rows, by a small matrix product, takes less time than a cumulative sum.
     """
     n_classes = logits.shape[1]
     factor = jnp.exp(logits - _at(logits, labels)[:, None])
@@ -309,7 +312,9 @@ def _quick_loss_of_cuts(
     is_above = [labels > c for c in classes]  # whether the label is above the cut
     true_sums = [
         jnp.where(is_in, above, below + own)
-        for is_in, above, below, own in zip(is_above, _sums_after(e), _sums_before(e), e, strict=True)
+        for is_in, above, below, own in zip(
+            is_above, _sums_after(e), _sums_before(e), e, strict=True
+        )
     ]
     total = true_sums[-1][-1]  # after the last class there is no cut
     total_weight = plan.singleton_weight + plan.cuts.sum()
@@ -318,8 +323,9 @@ def _quick_loss_of_cuts(
     share = [w / s for w, s in zip(weights, true_sums, strict=True)]
     upper = [jnp.where(is_in, r, 0) for is_in, r in zip(is_above, share, strict=True)]
     lower = [jnp.where(is_in, 0, r) for is_in, r in zip(is_above, share, strict=True)]
+    everywhere = total_weight / total
     coefficient = [
-        total_weight / total - (above + below + own) - jnp.where(c == labels, plan.singleton_weight, 0)
+        everywhere - (above + below + own) - jnp.where(c == labels, plan.singleton_weight, 0)
         for above, below, own, c in zip(
             _sums_before(upper), _sums_after(lower), lower, classes, strict=True
         )
