@@ -145,11 +145,10 @@ def _losses_of_codes(
         return _losses_by_torch(codes, rows, blocks.structure, coarse, n_codes)
     codes, known = known_labels(codes, n_codes)
     logits, top, log_all = _logits(rows, from_logits)
-    own = (
-        _own_logs(codes, logits, top, blocks)
-        if coarse is None
-        else (_own_logs_of_sets(coarse, codes, logits, top, blocks))
-    )
+    if coarse is None:
+        own = _own_logs(codes, logits, top, blocks)
+    else:
+        own = _own_logs_of_sets(coarse, codes, logits, top, blocks)
     return ops.where(known, blocks.total_weight * log_all - own, np.nan)
 
 
