@@ -17,6 +17,7 @@ from paper.experiment import PRESETS, Experiment, Kept, do_runs
 from structent._optional import load_optional
 from structent._threads import available_threads
 from structent.cli import options
+from structent.cli.app import without_types_of_flags
 from structent.cli.failures import errors_told_in_a_sentence
 from structent.cli.output import Output
 from structent.errors import StructentError
@@ -48,7 +49,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 def main() -> None:
     """Run the command; if it fails, it ends with one sentence, as ``structent`` does."""
     with errors_told_in_a_sentence("paper"):
-        app(prog_name="python -m paper")
+        without_types_of_flags(typer.main.get_command(app))(prog_name="python -m paper")
 
 
 _Question: TypeAlias = Annotated[

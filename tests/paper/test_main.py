@@ -222,6 +222,13 @@ def test_linear_models_and_trees_are_run_apart_and_the_page_waits_for_both(
     assert "Command: `python -m paper prior --data folder`. 155 of 155 runs are finished" in page
 
 
+def test_the_help_has_no_type_beside_flags(paper_command):
+    code, out, _ = paper_command("--help")
+    assert code == 0
+    assert "--report-only" in out and "<path>" in out
+    assert "<bool>" not in out
+
+
 def test_nothing_heavy_is_loaded_before_a_question_is_asked():
     loaded = "import sys, paper.__main__; print({'keras', 'torch', 'matplotlib'} & {*sys.modules})"
     found = subprocess.run(

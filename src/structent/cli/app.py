@@ -97,13 +97,13 @@ def loaded(name: str) -> Any:
     examples = "\n\n".join(("Examples:", *found.examples))
     if isinstance(function, typer.Typer):
         function.info.epilog = examples
-        return _without_types_of_flags(typer.main.get_command(function))
+        return without_types_of_flags(typer.main.get_command(function))
     alone = typer.Typer(add_completion=False)
     alone.command(name, epilog=examples)(function)
-    return _without_types_of_flags(typer.main.get_command(alone))
+    return without_types_of_flags(typer.main.get_command(alone))
 
 
-def _without_types_of_flags(command: Any) -> Any:
+def without_types_of_flags(command: Any) -> Any:
     """Return a command whose help does not say ``<bool>`` beside options that take no value."""
     for each in (command, *getattr(command, "commands", {}).values()):
         for option in each.params:
