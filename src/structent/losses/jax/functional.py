@@ -9,12 +9,8 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from structent.errors import LabelError, StructureError
-from structent.losses.jax.formulas import (
-    as_matrix,
-    loss_of_codes,
-    loss_of_distributions,
-    loss_of_labels,
-)
+from structent.losses.jax.distributions import loss_of_distributions
+from structent.losses.jax.formulas import as_matrix, loss_of_codes, loss_of_labels
 from structent.losses.jax.plan import Structure, compiled, not_fixed
 from structent.structure import LabelSets, RandomPartition
 from structent.structure.targets import checked_label_sets
