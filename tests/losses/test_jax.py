@@ -23,7 +23,6 @@ from structent import (
 from structent.kernels import reference
 from structent.losses.jax import (
     PartitionArrays,
-    distributions,
     formulas,
     partition_arrays,
     plan,
@@ -249,7 +248,7 @@ def test_the_blocks_of_a_tree_are_ranges_of_its_order(problem):
 )
 def test_distributions_in_a_tree_some_rows_at_a_time(logits, distributions):
     # Two rows at a time, and one is left. Logits so far apart underflow in float32.
-    with patch.object(distributions, "_CACHED_LOGITS", 40):
+    with patch("structent.losses.jax.distributions._CACHED_LOGITS", 40):
         found = value_and_gradient(
             structured_cross_entropy_with_distributions, logits, distributions, TREE
         )
