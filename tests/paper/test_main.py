@@ -225,7 +225,8 @@ def test_linear_models_and_trees_are_run_apart_and_the_page_waits_for_both(
 def test_the_help_has_no_type_beside_flags(paper_command):
     code, out, _ = paper_command("--help")
     assert code == 0
-    assert "--report-only" in out and "<path>" in out
+    assert "--report-only" in out
+    assert "<path>" in out
     assert "<bool>" not in out
 
 
