@@ -59,7 +59,7 @@ def section(name: str) -> tuple[str, str]:
     module = import_module(f"benchmarks.{name}")
     lines = [_when_and_where(), "", "| case | structent | baseline | ratio |", "|---|---|---|---|"]
     lines += ["| " + " | ".join(row) + " |" for row in module.rows()]
-    return module.TITLE, "\n".join(lines)
+    return module.TITLE, "\n".join([*lines, "", module.MISSES] if module.MISSES else lines)
 
 
 def record(sections: dict[str, str]) -> None:

@@ -4,8 +4,8 @@ A name is imported when it is first asked for, so that the command line and smal
 what they use.
 """
 
-# Nothing is imported here, not even from typing: this file is read before the command can take care
-# of Ctrl-C.
+# Nothing is imported here, not even from typing: this file is read before the command can handle
+# Ctrl-C.
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # for type checkers and editors
     from structent.entropy import conditional_structured_entropy as conditional_structured_entropy
@@ -130,7 +130,7 @@ def __getattr__(name: str) -> "Any":
     elif name == "__version__":
         value = import_module("importlib.metadata").version(__name__)
     elif name == "__all__":
-        # Without scikit-learn ``from structent import *`` gives the rest.
+        # ``from structent import *`` works without scikit-learn, but lacks what needs it.
         has_scikit_learn = import_module("importlib.util").find_spec("sklearn") is not None
         value = list(_MODULE_OF if has_scikit_learn else _CORE)
     else:

@@ -11,7 +11,7 @@ from structent._typing import FloatArray
 from structent.errors import StructureError
 
 WEIGHT_TOLERANCE = 1e-9
-# Probabilities often come out of a float32 softmax, converted or not.
+# Probabilities often come from a float32 softmax, even if they are float64 now.
 PROBABILITY_TOLERANCE = 1e-6
 
 

@@ -20,7 +20,7 @@ R = TypeVar("R")
 # error_model="numpy": division by zero gives inf or nan, as everywhere else in NumPy code.
 # fastmath={"contract"}: a * b + c may be one instruction, which only makes it more exact.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
-# A sum may be taken in any order, so that it can be taken eight numbers at a time.
+# The terms of a sum may be reordered, so that eight numbers are added at a time.
 _SUM_OPTIONS = {**OPTIONS, "fastmath": {"contract", "reassoc", "nsz"}}
 
 
@@ -31,7 +31,7 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def summing(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile, as ``inlined`` does, a function that sums in any order."""
+    """Compile as ``inlined`` does, but let the compiler reorder sums."""
     compiled: Callable[P, R] = njit(forceinline=True, **_SUM_OPTIONS)(function)
     return compiled
 

@@ -23,7 +23,7 @@ if sys.platform != "win32":
 
 Value = TypeVar("Value")
 
-DEEPEST = 100  # arrays and objects of JSON within one another
+DEEPEST = 100  # how deep arrays and objects of JSON may be nested
 _TEXT = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _NO_BRACKETS = re.compile(r"[^\[\]{}]++")
 
@@ -59,7 +59,7 @@ def _temporary(target: Path) -> Iterator[BinaryIO]:
 def _new_file(target: Path) -> tuple[Path, BinaryIO]:
     """Return a new file beside the target, locked, so that other saves see that it is in use."""
     while True:
-        # In the same folder, because a file can be moved at once only within a file system.
+        # In the same folder, because a move is atomic only within one file system.
         path = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
         file = path.open("xb")
         _lock(file)
@@ -89,7 +89,7 @@ def _remove_unless_in_use(path: Path) -> None:
 
 
 def parsed_json(text: str) -> Any:
-    """Return the value of JSON text; raise ValueError if it is no JSON or is nested too deeply.
+    """Return the value of JSON text; raise ValueError if it is not JSON or is nested too deeply.
 
     Without the check of the depth, Python would raise a RecursionError here, or later when a
     library walks through the value.
@@ -153,9 +153,9 @@ class JsonLines:
             Gives the value of a line's JSON; raises KeyError, TypeError or ValueError if the line
             holds something else.
         what
-            What a line must be, for the error message about one that is not.
+            What a line must do, as text for the error message: "hold the losses".
         then
-            What happens if the line is deleted, for the same message.
+            What to do otherwise, as text after "delete the line, " in the same message.
         """
         if not self.path.exists():
             return []
@@ -184,10 +184,10 @@ class JsonLines:
             os.fsync(file.fileno())
 
     def change(self, changed: Callable[[Any], Any]) -> None:
-        """Write every line again as a function changes it, while other commands wait.
+        """Replace the value of every line by what a function returns for it; other commands wait.
 
-        The file stays the same one, so that a command that waits to add a line does not add it to
-        a file that is gone.
+        The file is changed in place: if it were replaced, a command that waits to add a line would
+        add it to the deleted file.
         """
         if not self.path.exists():
             return

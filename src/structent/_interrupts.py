@@ -1,4 +1,4 @@
-"""Ctrl-C that has to wait: for a file that is being written, or for a library in C."""
+"""Postpones Ctrl-C until a file is written, or until a library in C returns."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 def drawing_html(structure: Any) -> str:
     """Return a structure as a picture if matplotlib is there, else as text."""
     try:
-        # Above this layer, and only loaded where a notebook asks for the picture.
+        # It is in a higher layer, so it is loaded only when a notebook shows a structure.
         plots = import_module("structent.plots.structure")
     except ImportError:
         return f"<pre>{escape(str(structure))}</pre>"

@@ -6,7 +6,7 @@ class StructentError(ValueError):
 
 
 class StructureError(StructentError):
-    """Classes, blocks, weights or probabilities that do not form what they should."""
+    """Classes, blocks, weights or probabilities that are not valid."""
 
 
 class LabelError(StructentError):

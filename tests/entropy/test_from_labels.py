@@ -156,7 +156,7 @@ def test_columns_of_tables_are_taken():
 
 
 def test_rows_that_do_not_match_are_refused():
-    with pytest.raises(LabelError, match="one entry for each of the same rows, got 2 and 3"):
+    with pytest.raises(LabelError, match="one entry per row, got 2 and 3"):
         structured_mutual_information_from_labels([1, 2], ["a", "b", "a"], trivial(["a", "b"]))
     with pytest.raises(LabelError, match="got 0 and 0"):
         structured_mutual_information_from_labels([], [], trivial(["a", "b"]))

@@ -332,7 +332,7 @@ def labels(*shape):
         ((zeros(2, 12), torch.tensor([-1, 0])), LabelError, "between 0 and 11, got -1 in row 0"),
         ((zeros(2, 12), labels(3)), LabelError, r"must have shape \(2,\) for logits"),
         ((zeros(2, 12), zeros(2, 11)), LabelError, r"shape \(2, 12\) for logits"),
-        ((zeros(2, 12), zeros(2)), LabelError, "distributions have that of the logits"),
+        ((zeros(2, 12), zeros(2)), LabelError, "distributions have the logits' shape"),
         ((zeros(2, 12, 3), labels(2)), LabelError, r"must have shape \(2, 3\)"),
         ((zeros(12), labels(1)), LabelError, r"must have shape \(\)"),
         ((zeros(2, 12), labels(2, 1)), LabelError, r"must have shape \(2,\) for logits"),

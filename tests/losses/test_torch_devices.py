@@ -67,6 +67,19 @@ def test_no_step_with_sets_of_classes_looks_at_the_device(options):
     train_and_differentiate_twice(loss, logits, codes)
 
 
+@pytest.mark.parametrize("structure", STRUCTURES.values(), ids=STRUCTURES.keys())
+@pytest.mark.parametrize("wrong", [-3, 12])
+def test_a_wrong_label_whose_value_cannot_be_read_gives_nan(monkeypatch, structure, wrong):
+    monkeypatch.setattr(dispatch, "check_labels", lambda *_: None)
+    losses, gradient, total = dispatch.portable_losses_of_labels(
+        torch.zeros(3, 12), torch.tensor([0, wrong, 5]), Layout.of(structure), None, 5,
+        with_gradient=True,
+    )  # fmt: skip
+    assert torch.isnan(losses).tolist() == [False, True, False]
+    assert torch.isnan(gradient).any(dim=1).tolist() == [False, True, False]
+    assert torch.isnan(total)
+
+
 def test_a_sampler_draws_without_a_look_at_the_device():
     loss = StructuredCrossEntropy(COUNTIES).to("meta")
     logits = torch.empty((4, 58), device="meta", requires_grad=True)

@@ -127,7 +127,7 @@ def test_a_label_outside_of_the_structure_is_named(metric, y_true, options):
 def test_a_level_must_be_one_of_the_structure(metric_of_a_level):
     with pytest.raises(LabelError, match="'level 9' is not a level of the structure"):
         metric_of_a_level(["oak"], ONE_ROW, PLANTS, level="level 9")
-    with pytest.raises(StructureError, match="level must be of a RandomPartition"):
+    with pytest.raises(StructureError, match="level must be None for a Partition"):
         metric_of_a_level(["oak"], ONE_ROW, PLANTS.partitions[0], level="level 1")
 
 

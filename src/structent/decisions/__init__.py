@@ -1,4 +1,4 @@
-"""Decisions from probabilities: the class with the lowest expected cost, and sets to trust."""
+"""Decisions from probabilities: the class with the lowest expected cost, and sets of classes."""
 
 from structent.decisions.conformal import block_scores, calibrated_hedge, calibrated_quantile
 from structent.decisions.hedging import HedgedPredictions, hedge

@@ -20,7 +20,7 @@ from structent.structure.labels import class_indices
 def block_scores(
     y_true: ArrayLike, proba: ArrayLike, structure: RandomPartition, *, classes: Any = None
 ) -> FloatArray:
-    """How sure a row is of a wrong set: the probability of the largest set of its chain without y.
+    """How probable a wrong set is: the probability of the largest set of a row's chain without y.
 
     :func:`~structent.decisions.hedge` defines the chain. The score is 0 if no set misses the true
     class, which then is the most probable one. :func:`calibrated_hedge` needs the scores of rows
@@ -39,8 +39,8 @@ def block_scores(
 
     Examples
     --------
-    The first row is right. In the second an oak is missed by "maple", with .5, but is in "tree".
-    In the third a rose is missed by both, and is only in the set of all classes.
+    The first row is right. In the second, "maple" (.5) misses an oak, but "tree" holds it. In the
+    third, both miss a rose, and only the set of all classes holds it.
 
     >>> from structent import hierarchy
     >>> plants = hierarchy({"maple": ("tree",), "oak": ("tree",), "rose": ("flower",)})
@@ -99,7 +99,7 @@ def calibrated_hedge(
     *,
     classes: Any = None,
 ) -> HedgedPredictions:
-    """The most precise set for each row that keeps the coverage asked for.
+    """The most precise set for each row that still has the requested coverage.
 
     The answer is the first set of the row's chain (see :func:`~structent.decisions.hedge`) whose
     probability exceeds the :func:`calibrated_quantile` of the scores, or all classes if none does.

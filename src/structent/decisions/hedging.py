@@ -85,11 +85,11 @@ class HedgedPredictions:
 def hedge(
     proba: ArrayLike, structure: RandomPartition, confidence: float, *, classes: Any = None
 ) -> HedgedPredictions:
-    """As precise a set of classes for each row as its probabilities allow.
+    """The most precise set of classes for each row that is probable enough.
 
     The probabilities of a row determine a chain of growing sets. It starts with the most probable
     class. The next set is always the smallest block that holds the last set and more classes; if
-    several are the smallest, the most probable of them. The chain ends with all classes. In a
+    several are the smallest, it is the most probable of them. The chain ends with all classes. In a
     hierarchy it is the path from the class to the root. The result is the first set of the chain
     with at least the asked probability, so it grows with the confidence.
 
@@ -258,7 +258,7 @@ class Chains:
         return Climbed(set_of, probability, before)
 
     def hold(self, set_of: IndexArray, codes: IndexArray) -> BoolArray:
-        """Return whether each set holds the class beside it, (n,)."""
+        """Return whether each set holds the class at the same position, (n,)."""
         holds: BoolArray = (self.set_at[:, codes] == set_of).any(axis=0) | (set_of == codes)
         return holds
 

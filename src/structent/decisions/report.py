@@ -40,7 +40,7 @@ class LevelAnswers:
 
 @dataclass(frozen=True)
 class AnswerReport:
-    """Coverage, size and depth of answers, by level and in all; prints as a table.
+    """Coverage, size and depth of answers, by level and overall; prints as a table.
 
     Attributes
     ----------

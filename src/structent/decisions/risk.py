@@ -21,13 +21,13 @@ def minimum_risk(
 ) -> NDArray[Any]:
     r"""The class with the lowest expected cost, for each row.
 
-    From a structure, being wrong costs the weight of the partitions that separate the true class
+    With a structure, being wrong costs the weight of the partitions that separate the true class
     from the predicted one:
 
     .. math:: risk_j = \sum_t w_t \, \bigl( 1 - Q(B_t(j)) \bigr)
 
     with :math:`B_t(j)` the block of partition t that holds j. No table over the pairs of classes
-    is made. From a matrix, :math:`risk_j = \sum_i q_i \, cost_{ij}`.
+    is made. With a matrix, :math:`risk_j = \sum_i q_i \, cost_{ij}`.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def minimum_risk(
 
     Returns
     -------
-    The class of each row, (n,). Among classes with equal risk, the most probable, then the first.
+    The class of each row, (n,). If risks are equal, it is the most probable, then the first.
 
     Examples
     --------

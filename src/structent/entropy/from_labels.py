@@ -68,9 +68,7 @@ def structured_mutual_information_from_labels(
     feature = _value_codes(x, n_bins)
     n = len(target)
     if n == 0 or len(feature) != n:
-        raise LabelError(
-            f"x and y must have one entry for each of the same rows, got {len(feature)} and {n}"
-        )
+        raise LabelError(f"x and y must have one entry per row, got {len(feature)} and {n}")
     blocks = Blocks.of(structure)
     shape = (int(feature.max()) + 1, structure.n_classes)
     counts = coo_array((np.ones(n), (feature, target)), shape).tocsr() @ blocks.indicator

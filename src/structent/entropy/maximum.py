@@ -22,7 +22,7 @@ _MOST_NEWTON_STEPS = 60
 def maximum_entropy_distribution(structure: RandomPartition) -> FloatArray:
     r"""Distribution that maximises the structured entropy of the structure, (classes,).
 
-    If several do, the one with the largest Shannon entropy (to about 1e-8).
+    If several do, it is the one with the largest Shannon entropy (to about 1e-8).
 
     Notes
     -----
@@ -100,8 +100,8 @@ def _minimiser(blocks: Blocks, log_p: FloatArray) -> FloatArray:
 def _polished(objective: _Objective, log_p: FloatArray) -> FloatArray:
     """Return log p with all its digits, by Newton's method.
 
-    The solver compares values of F, which determine only half of them. Two steps are enough unless
-    some p_j is 0 at the maximum: then log p_j falls by about 1 per step.
+    The solver compares values of F, which determine only half of the digits. Two steps are enough
+    unless some p_j is 0 at the maximum: then log p_j falls by about 1 per step.
     """
     shape = (log_p.size, log_p.size)
     for _ in range(_MOST_NEWTON_STEPS):

@@ -1,4 +1,4 @@
-"""Entropy and its relatives for structured random variables: the paper's section 3."""
+"""Entropy and related quantities of structured random variables: the paper's section 3."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def _for_each_type(stub: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def exp(x: Any) -> Any:
-    """Return exp(x) for x <= 0, or 0 where that is no normal number, without a branch."""
+    """Return exp(x) for x <= 0, or 0 if that is not a normal number, without a branch."""
     return math.exp(x)
 
 
@@ -85,7 +85,7 @@ def _exp64(x: Any) -> Any:
 
 
 def _log32(x: Any) -> Any:
-    # x = 2^n * m with m between sqrt(1/2) and sqrt(2), whose bits are those of 0x3F3504F3.
+    # x = 2^n * m with m between sqrt(1/2), whose bits are 0x3F3504F3, and sqrt(2).
     bits = np.int32(np.float32(x).view(np.int32) - np.int32(0x3F3504F3))
     n = np.float32(bits >> np.int32(23))
     m = np.int32((bits & np.int32(0x007FFFFF)) + np.int32(0x3F3504F3)).view(np.float32)

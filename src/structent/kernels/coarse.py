@@ -2,8 +2,8 @@
 
 For a set C the loss is ``-sum_t w_t log Q(A_t(C))``, where A_t(C) is the block of partition t that
 holds C if one does, else C itself. So it is the ordinary loss of any class of C under a structure
-of C's own: partitions that hold C stay as they are, and all others, the singletons among them,
-become the one partition {C, the rest} with their weights together.
+of C's own: partitions that hold C stay as they are, and all others, including the singletons,
+become the one partition {C, the rest} with the sum of their weights.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from structent._typing import FloatArray
 from structent.kernels.layout import Layout
 
-# How many numbers the layouts that are kept may hold; beyond that they are made again.
+# How many numbers the cached layouts may hold; beyond that the cache is cleared.
 _KEPT = 2**25
 
 
@@ -25,8 +25,8 @@ _KEPT = 2**25
 class CoarseLayouts:
     """A layout for each set of classes: code ``n_classes + s`` of a row means set s.
 
-    Layouts are made when their set is met for the first time, since a table holds every block of a
-    structure, and rows are labelled by few of them.
+    A layout is made when its set first occurs in a row: ``sets`` has every block of a
+    structure, and few of them are used as labels.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class CoarseLayouts:
 
     @classmethod
     def of(cls, layout: Layout, sets: Sequence[Sequence[int]]) -> CoarseLayouts:
-        """Return the sets, each of the indices of its classes in ascending order, compiled.
+        """Return the layouts of sets, each given as its class indices in ascending order.
 
         Examples
         --------
@@ -61,7 +61,7 @@ class CoarseLayouts:
         return cls(layout, tuple(map(tuple, sets)))
 
     def layout_of(self, s: int) -> Layout:
-        """Return the layout under which a row of set s is a row of any class of the set."""
+        """Return the layout under which a row of set s has the loss of any class of the set."""
         made = self._made.get(s)
         if made is None:
             made = self._layout_of(self.sets[s])
@@ -78,7 +78,7 @@ class CoarseLayouts:
         holds = (own == own[:, :1]).all(axis=1)
         is_outside = np.ones(self.layout.n_classes, dtype=np.int32)
         is_outside[list(members)] = 0
-        # Numbered by the first class as all blocks are, so that equal partitions are pooled.
+        # Blocks are numbered by their first class, as everywhere: equal partitions are pooled.
         set_or_rest = is_outside ^ is_outside[0]
         return Layout.from_arrays(
             np.concatenate([block_of[holds], set_or_rest[None]]),
@@ -89,8 +89,8 @@ class CoarseLayouts:
 def weights_of_sets(class_weights: FloatArray, sets: Sequence[Sequence[int]]) -> FloatArray:
     """Return the weight of a row of each set, (sets,): the mean of its classes' weights.
 
-    Which class the row is of is not known, and neither is how often each occurs; where the classes
-    of a set weigh the same, the row weighs what it would if its class were known.
+    Neither the row's class is known nor how often each class occurs. If the classes of a set have
+    equal weights, the row has the same weight as if its class were known.
 
     Examples
     --------

@@ -2,11 +2,11 @@
 
 Rows are taken in tiles that stay in the nearest cache. In a tile: subtract each row's largest
 logit, take exponentials, sum them over the row and over the blocks of its label, then write the
-loss, the gradient and the curvature. A block whose sum is too small to trust is summed by itself.
+loss, the gradient and the curvature. Sums of blocks that are too small to trust are recomputed.
 
 Functions take flat arrays and unsigned positions: a slice would cost more than the loop over a
-short row, and a signed index a comparison with 0. All compiled functions stand in this one file,
-because Numba's cache does not see edits in others: when ``bits`` changes, so must its digest here.
+short row, and a signed index costs a comparison with 0. All other compiled functions are in this
+file, because Numba's cache does not see edits elsewhere: if ``bits`` changes, so must its digest.
 """
 
 import math
@@ -24,14 +24,14 @@ from structent.kernels.bits import exp, log, ordered, unordered
 Array: TypeAlias = NDArray[Any]
 Position: TypeAlias = Any  # np.uint64
 
-DIGEST_OF_BITS = "7cc357cef5bb456a"
+DIGEST_OF_BITS = "ff9c5762eb7bd419"
 
 NO_CURVATURE, BOUND, GRADIENT, FISHER = 0, 1, 2, 3
 
 _U = np.uint64
 _TILE = 4096  # entries of a tile
 _PIXELS = 64  # pixels of a tile: whole lines of the cache
-_SHORT = 512  # shorter rows have their exponentials taken together, which leaves no remainders
+_SHORT = 512  # exponentials of shorter rows are taken together, without a remainder per row
 _FLOOR = 1e-16  # the least curvature, so that a booster never divides by zero
 
 
@@ -47,7 +47,7 @@ def visit_rows(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
     Returns the sum of the losses.
 
     ``logits``, ``gradient`` and ``hessian`` are (images, classes, pixels), flat; a row is a pixel
-    of an image. A gradient of size 0 is not wanted. Losses are multiplied by the row's weight,
+    of an image. A gradient of size 0 is not written. Losses are multiplied by the row's weight,
     gradient and curvature by the scale too. ``block_of`` is flat.
     """
     k, step = _U(n_classes), _U(n_pixels)
@@ -140,9 +140,9 @@ def loss_at_addresses(  # noqa: PLR0913, PLR0917  plain addresses, not an object
 ) -> int:  # fmt: skip
     """Do in one call what ``prepare_rows`` and ``visit_rows`` do, and add up the losses.
 
-    Arrays of the batch are given by their addresses: to make NumPy arrays of a framework's tensors,
-    and to unpack these here, would take as long as a few dozen rows. ``none``, an empty array, has
-    their type. What has the address 0 is not given, or not wanted.
+    Arrays of the batch are given by their addresses: making NumPy arrays of a framework's tensors
+    and unpacking them here would take as long as a few dozen rows. ``none`` is an empty array of
+    their type. An array with the address 0 is not given, or not wanted.
 
     Returns the first row whose code is out of range, and -1 if none is.
     """
@@ -270,24 +270,24 @@ def _finish_row(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
 
 @inlined
 def _is_large(size: Position, k: Position) -> bool:
-    """Whether a block is found sooner by comparing all classes than by its members."""
+    """Whether comparing the ids of all classes is faster than reading a block's members."""
     return bool(size * _U(8) > k and size > _U(16))
 
 
 @inlined
 def _trusted(e: Array, k: Position) -> float:
-    """Return the least sum in which what was cut off to 0 cannot show: k * smallest / eps."""
+    """Return the least sum in which terms cut off to 0 make no difference: k * smallest / eps."""
     return float((2e-31 if e.itemsize == 4 else 2e-292) * k)
 
 
-# A block by itself: rare, so exact rather than fast
+# Blocks that are recomputed: rare, so exact rather than fast
 
 
 @inlined
 def _largest_of_block(
     x: Array, at: Position, step: Position, members: Array, own: Position, size: Position
 ) -> float:
-    largest = -1e308  # of a block that is ruled out, all -inf, whose differences would be NaN
+    largest = -1e308  # not -inf: in a block of only -inf, differences would be NaN
     for p in range(own, own + size):
         largest = max(largest, x[at + _U(members[p]) * step])
     return largest
@@ -325,8 +325,8 @@ def _curvatures(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
                 own = _U(start[b])
                 size = _U(start[b + 1]) - own
                 inside = _sum_at(e, e_at, members, own, size)
-                share = factor * weights[own // k]  # partition after partition, of k members each
-                # A block that underflowed adds less than the floor; rounding takes nothing away.
+                share = factor * weights[own // k]  # each partition has k members
+                # A block that underflowed adds less than the floor. Rounding must not subtract.
                 if inside > _trusted(e, k):
                     for p in range(size):
                         c = _U(members[own + p])

@@ -56,7 +56,7 @@ def loss_and_gradient(  # noqa: PLR0913  plain arrays, not an object of them
     class_weights
         One weight per class, all 1 if None; the weight of a set is the mean of its classes'.
     coarse
-        The sets of classes that codes from ``n_classes`` on mean; None if there are none.
+        The sets of classes that codes from ``n_classes`` on stand for; None if there are none.
     """
     dtype, n_rows, n_codes = logits.dtype, codes.size, layout.n_classes
     labels, weights = np.empty(n_rows, dtype=np.int64), np.empty(n_rows, dtype=dtype)
@@ -143,7 +143,7 @@ def _visit_with_sets(  # noqa: PLR0913, PLR0917  plain arrays, not an object of 
     coarse: CoarseLayouts, logits: Array, codes: Array, row_weights: Array, scale: float,
     layout: Layout, losses: Array, gradient: Array, hessian: Array, curvature: int, n_threads: int,
 ) -> float:  # fmt: skip
-    """Visit the rows of classes where they are, and those of each set gathered."""
+    """Visit the rows of classes in place, and gather the rows of each set."""
     n_classes = layout.n_classes
     labels = np.where(codes < n_classes, codes, -1)
     total = _visit(
@@ -160,7 +160,7 @@ def _visit_with_sets(  # noqa: PLR0913, PLR0917  plain arrays, not an object of 
         at = (of_set // n_pixels, slice(None), of_set % n_pixels)
         taken = logits.reshape(shape)[at]  # (rows of the set, classes)
         members = np.array(coarse.sets[s])
-        # Any class of the set has its loss; but an impossible one would be 0 times infinity.
+        # Any class of the set gives the loss, but an impossible one gives 0 times infinity.
         likeliest = members[taken[:, members].argmax(axis=1)]
         own_losses = np.empty(len(of_set), dtype=losses.dtype)
         own_gradient, own_hessian = (

@@ -30,8 +30,8 @@ class Layout:
     singleton_weight
         The weight of the singletons.
     weights
-        The weight of each partition kept, (partitions,): neither singletons nor one block, all
-        different, none without weight.
+        The weight of each kept partition, (partitions,), above 0. No two partitions are
+        equal; the singletons and the partition into one block are not kept.
     block_of
         The block of each class, numbered through all partitions, (partitions, classes).
     start, members
@@ -69,7 +69,7 @@ class Layout:
 
     @property
     def total_weight(self) -> float:
-        """The sum W of the weights that were kept, the singletons' with them."""
+        """The sum W of the weights that were kept, including the singletons'."""
         return self.singleton_weight + float(self.weights.sum())
 
     @property
@@ -97,7 +97,7 @@ class Layout:
 
     @cached_property
     def parents(self) -> tuple[IntArray, ...] | None:
-        """The tree, where each partition refines the one before: None where there is none.
+        """The tree if each partition refines the one before, else None.
 
         ``parents[0]`` maps the classes to the blocks of the finest partition, ``parents[1]`` those
         to the blocks of the next coarser one, and so on; blocks are numbered within a partition.
@@ -109,7 +109,7 @@ class Layout:
 def _numbered_blocks(
     block_of: IntArray, kept: NDArray[np.int64], n_blocks: NDArray[np.int64]
 ) -> tuple[IntArray, IntArray, IntArray, NDArray[np.bool_]]:
-    """Number the blocks of the kept partitions through, and sort the classes by them.
+    """Number the blocks of all kept partitions consecutively, and sort the classes by them.
 
     Returns block_of, start, members and is_range of the layout.
     """

@@ -11,9 +11,9 @@ and W the sum of the weights (1, unless partitions were left out):
     gradient_j   = W q_j - sum_t w_t * 1[j in B_t(y)] * r_tj          r_tj = q_j / Q(B_t(j))
     curvature_j  = W q_j(1 - q_j) - sum_t w_t * 1[j in B_t(y)] * r_tj(1 - r_tj)
 
-A row may be known to be in a set C of classes, and no more. In place of B_t(y) it has A_t(C): the
-block of partition t that holds C if one does, else C itself. Labels are then codes, and ``members``
-(codes, classes) says which classes each code stands for. Of a set of one class, A_t is B_t.
+If only a set C that holds the class of a row is known, A_t(C) replaces B_t(y): it is the block of
+partition t that holds C if one does, else C itself. Labels are then codes, and ``members``
+(codes, classes) says which classes each code stands for. For a set of one class, A_t is B_t.
 """
 
 from types import ModuleType
@@ -47,7 +47,7 @@ def structured_cross_entropy_of_distributions(
     # (partitions, n, classes)
     log_block_q = log_q - _log_share_of_block(logits, _same_block(block_of), xp=xp)
     surprise = -xp.sum(weights[:, None, None] * log_block_q, axis=0)
-    # A class without mass counts nothing, even where its loss is infinite.
+    # A class without mass adds nothing, even if its loss is infinite.
     return xp.sum(
         xp.where(distributions == 0, xp.zeros_like(surprise), distributions * surprise), axis=1
     )
@@ -91,10 +91,10 @@ def fisher_curvature_of_codes(
     logits: Array, labels: Array, block_of: Array, weights: Array, *,
     xp: ModuleType, members: Array,
 ) -> Array:  # fmt: skip
-    """Mean of the exact curvature over what the row could have been told instead, (n, classes).
+    """Mean of the exact curvature over labels drawn from q, (n, classes).
 
-    Of a set C that is: the other blocks of the partitions that hold C, and "not C" of those that
-    cut it.
+    For a set C the labels are the blocks of the partitions that hold C, and C or "not C" in the
+    partitions that cut it.
     """
     is_member, _, is_cut = _blocks_of_sets(labels, block_of, members, xp=xp)
     same_side = is_member[None, :, :, None] == is_member[None, :, None, :]
@@ -112,7 +112,7 @@ def gradient_magnitude(
 
 
 def _from_largest(logits: Array, *, xp: ModuleType) -> Array:
-    """Logits less the largest of their row: the loss is the same, and its digits are kept."""
+    """Logits minus the largest of their row: the loss is the same, and more exact."""
     return logits - xp.max(logits, axis=1, keepdims=True)
 
 
@@ -130,7 +130,7 @@ def _in_true_block(
 def _blocks_of_sets(
     labels: Array, block_of: Array, members: Array, *, xp: ModuleType
 ) -> tuple[Array, Array, Array]:
-    """Whether a class is in the row's set, whether its block holds the set, and whether none does.
+    """Whether a class is in the row's set, whether its block holds the set, whether no block does.
 
     Shapes: (n, classes), (partitions, n, classes) and (partitions, n, 1).
     """
@@ -143,7 +143,7 @@ def _blocks_of_sets(
 def _share_of_true_block(
     logits: Array, labels: Array, block_of: Array, members: Array | None, *, xp: ModuleType
 ) -> Array:
-    """What each class has of the probability of the true block: r_tj, and 0 outside of it."""
+    """Share of each class in the probability of the true block: r_tj, and 0 outside of it."""
     in_true_block = _in_true_block(labels, block_of, members, xp=xp)
     return _softmax(xp.where(in_true_block, logits[None], -float("inf")), xp=xp)
 
@@ -172,7 +172,7 @@ def _softmax(logits: Array, *, xp: ModuleType) -> Array:
 
 
 def _logsumexp(x: Array, *, axis: int, xp: ModuleType) -> Array:
-    """Logarithm of the sum of exponentials along an axis, which is kept; -inf where all are."""
+    """Log-sum-exp along an axis, which is kept; -inf where all entries are -inf."""
     shift = _finite_largest(x, axis=axis, xp=xp)
     return xp.log(xp.sum(xp.exp(x - shift), axis=axis, keepdims=True)) + shift
 

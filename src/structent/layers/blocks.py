@@ -51,7 +51,7 @@ class Operations(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BlockPlan:
-    r"""How the weight of a class is computed: :math:`\sqrt s` times its vector plus its blocks'.
+    r"""How a class gets its weight: :math:`\sqrt s` times its vector plus its scaled block vectors.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class BlockPlan:
         own, of_blocks
             The vectors of the classes, (classes, features), and of the blocks, (blocks, features).
         matrix, parents
-            The plan's own, as arrays of the framework.
+            The ``matrix`` and ``parents`` of the plan, as arrays of the framework.
         xp
             The operations of the framework.
         """
@@ -117,7 +117,7 @@ def block_plan(
     --------
     >>> from structent import hierarchy
     >>> plants = hierarchy({"oak": ("tree",), "maple": ("tree",), "rose": ("flower",)})
-    >>> plan = block_plan(plants, 0.75)  # half of each tree, and of the rose, is its kind's
+    >>> plan = block_plan(plants, 0.75)  # each plant has 0.5 times the vector of its kind
     >>> plan.matrix.tolist(), plan.parents[0].tolist(), round(plan.own_root**2, 9)
     ([[0.5, 0.0], [0.0, 0.5]], [0, 0, 1], 0.75)
     """

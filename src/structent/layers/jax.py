@@ -9,7 +9,7 @@ from structent._optional import load_optional
 
 load_optional("jax", extra="jax", purpose="kernel_from_blocks")
 
-import jax  # noqa: E402  after the advice for those without JAX
+import jax  # noqa: E402  load_optional must come first
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
@@ -55,13 +55,13 @@ def kernel_from_blocks(
     Parameters
     ----------
     vectors
-        The vectors, of :func:`initial_blocks` or :func:`blocks_from_kernel`.
+        The vectors, from :func:`initial_blocks` or :func:`blocks_from_kernel`.
     structure
-        How the classes are related, in the order of the outputs. A sampler counts by its expected
-        similarity.
+        How the classes are related, in the order of the outputs. For a sampler, its expected
+        similarity is used.
     singleton_weight
-        The weight s of the singletons, the other partitions in proportion; None to keep the
-        structure's.
+        The weight s of the singletons; the other weights stay in proportion. None keeps the
+        structure's weights.
 
     Examples
     --------

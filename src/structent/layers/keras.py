@@ -35,10 +35,10 @@ class StructuredDense(keras.layers.Layer):  # type: ignore[misc]  # Keras has no
     Parameters
     ----------
     structure
-        How the classes are related, in the order of the outputs. A sampler counts by its expected
-        similarity.
+        How the classes are related, in the order of the outputs. For a sampler, its expected
+        similarity is used.
     singleton_weight
-        The weight s, the other partitions in proportion; None to keep the structure's.
+        The weight s; the other weights stay in proportion. None keeps the structure's.
     activation, use_bias
         As in ``Dense``.
     kernel_regularizer
@@ -144,7 +144,7 @@ class StructuredDense(keras.layers.Layer):  # type: ignore[misc]  # Keras has no
         *,
         singleton_weight: float | None = None,
     ) -> Self:
-        """Return a layer with the weights of a trained ``Dense``, by the smallest vectors."""
+        """Return a layer with the weights of a trained ``Dense`` and vectors of smallest norm."""
         if not isinstance(dense, keras.layers.Dense) or not dense.built:
             raise StructureError(
                 f"dense must be a keras.layers.Dense that is built, got {type(dense).__name__}"

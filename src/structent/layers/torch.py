@@ -9,7 +9,7 @@ from structent._optional import load_optional
 
 load_optional("torch", extra="torch", purpose="StructuredLinear")
 
-import numpy as np  # noqa: E402  after the advice for those without torch
+import numpy as np  # noqa: E402  load_optional must come first
 import torch  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402, N812  as everybody calls it
@@ -37,20 +37,20 @@ class StructuredLinear(nn.Module):
     in_features
         The number of features.
     structure
-        How the classes are related, in the order of the outputs. A sampler counts by its expected
-        similarity.
+        How the classes are related, in the order of the outputs. For a sampler, its expected
+        similarity is used.
     bias
         Whether to add a bias to each class.
     singleton_weight
-        The weight s, the other partitions in proportion; None to keep the structure's.
+        The weight s; the other weights stay in proportion. None keeps the structure's.
     device, dtype
         As in torch.
 
     Attributes
     ----------
     class_vectors, block_vectors
-        The parameters: the vectors of the classes, (classes, features), and those of the blocks,
-        (blocks, features), None for the trivial structure.
+        The parameters: the vectors of the classes, (classes, features), and of the blocks, (blocks,
+        features). ``block_vectors`` is None for the trivial structure.
     weight, bias
         The ordinary weights of a linear layer, (classes, features) and (classes,).
 
@@ -111,7 +111,7 @@ class StructuredLinear(nn.Module):
         *,
         singleton_weight: float | None = None,
     ) -> Self:
-        """Return a layer with the weights of a trained ``Linear``, by the smallest vectors."""
+        """Return a layer with the weights of a trained ``Linear`` and vectors of smallest norm."""
         if not isinstance(linear, nn.Linear):
             raise StructureError(f"linear must be a torch.nn.Linear, got {type(linear).__name__}")
         like = linear.weight.detach()
@@ -186,7 +186,7 @@ class StructuredLinear(nn.Module):
         )
 
 
-# The gradient of embedding is faster than that of index_select; in place saves a copy.
+# embedding has a faster gradient than index_select; adding in place saves a copy.
 _OPERATIONS = Operations(
     matmul=torch.mm,
     multiply=torch.mul,

@@ -57,8 +57,7 @@ def at_level(structure: Partition | RandomPartition, level: str | None) -> Rando
     if isinstance(structure, Partition):
         if level is not None:
             raise StructureError(
-                f"a level must be of a RandomPartition, got {level!r} with a Partition, "
-                "which is a level of its own; leave it out"
+                f"level must be None for a Partition, which is itself one level, got {level!r}"
             )
         return RandomPartition([structure])
     structure = checked_fixed(structure)
@@ -100,7 +99,7 @@ def probability_of_true_block(rows: ScoredRows, partition: Partition) -> FloatAr
     n_classes = rows.proba.shape[1]
     for code in np.unique(rows.codes[blocks < 0]):
         of_set, members = rows.codes == code, list(rows.sets[code - n_classes])
-        # All classes have probability 1, whatever the sum of a row was rounded to.
+        # All classes together have probability 1, even if the sum of a row is rounded.
         is_all = len(members) == n_classes
         true[of_set] = 1.0 if is_all else rows.proba[np.ix_(of_set, members)].sum(axis=1)
     return true
@@ -114,7 +113,7 @@ class PredictedBlocks(NamedTuple):
     confidence
         Its probability, (n,).
     is_hit
-        Whether it holds the true class, or all classes that the row may be, (n,).
+        Whether it holds the true class, or all classes of the row's set, (n,).
     """
 
     confidence: FloatArray
@@ -192,7 +191,7 @@ def refuse_if_none(score: float) -> float:
 
 
 def _true_blocks(rows: ScoredRows, partition: Partition) -> IndexArray:
-    """Return the block that holds the true class, or all that the row may be; -1 if none does."""
+    """Return the block that holds the true class, or the whole set of a row; -1 if none does."""
     of_sets = [
         blocks[0] if (blocks == blocks[0]).all() else -1
         for blocks in (partition.block_of[list(members)] for members in rows.sets)

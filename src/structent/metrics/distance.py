@@ -1,4 +1,4 @@
-"""How far from the truth predictions are, in the structure's own distance."""
+"""How far predictions are from the truth, in the structure's own distance."""
 
 from __future__ import annotations
 
@@ -60,15 +60,15 @@ def average_distance(
 ) -> float:
     """Mean distance between the true class and the k most probable ones, over all rows.
 
-    The average hierarchical distance at k of Bertinetto et al. (2020); for a structure that is
-    not a hierarchy, in that structure's own distance.
+    For a hierarchy this is the average hierarchical distance at k of Bertinetto et al. (2020). Any
+    other structure uses its own distance.
 
     Parameters
     ----------
     y_true, proba, structure, sample_weight, classes
         As in :func:`mistake_severity`.
     k
-        How many classes of each row count, the most probable ones.
+        How many of the most probable classes of each row count.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def distance_measure(structure: RandomPartition, k: int) -> Measure:
 def class_distances(structure: RandomPartition, a: IndexArray, b: IndexArray) -> FloatArray:
     """Return the structure's distance between classes given by number; a and b broadcast.
 
-    Partition by partition, so that no table over the pairs of classes is made.
+    It is computed partition by partition, so that no table over the pairs of classes is made.
     """
     distance = np.zeros(np.broadcast_shapes(a.shape, b.shape))
     if not structure.is_nested:

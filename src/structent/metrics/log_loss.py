@@ -1,4 +1,4 @@
-"""Log loss under a structure and at one of its levels, and skill: the share of it saved."""
+"""Log loss under a structure and at one of its levels, and skill: the share of it that is saved."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def structured_losses(rows: ScoredRows, structure: RandomPartition) -> FloatArra
 
 def block_losses(rows: ScoredRows, partition: Partition) -> FloatArray:
     """Return minus the logarithm of the probability of each row's true block, (n,)."""
-    # All classes in one block have probability 1, whatever the sum of a row was rounded to.
+    # One block of all classes has probability 1, even if the sum of a row is rounded.
     if partition.n_blocks == 1:
         return np.zeros(len(rows.codes))
     with np.errstate(divide="ignore"):  # -log 0 is infinite, and so is the loss

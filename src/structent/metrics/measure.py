@@ -83,13 +83,12 @@ def measured(
 
 @dataclass(frozen=True, eq=False)
 class ScoredRows:
-    """What every metric is computed from; a row without weight is left out.
+    """The rows that every metric is computed from, without rows of weight 0.
 
     Attributes
     ----------
     codes
-        The true class of each row, (n,); ``n_classes + s`` where no more is known than that it is
-        in set s.
+        The true class of each row, (n,); ``n_classes + s`` if it is only known to be in set s.
     proba
         The probabilities, with the classes in the structure's order, (n, classes).
     weights
@@ -249,7 +248,7 @@ def _refuse_another_order(known: tuple[Label, ...]) -> None:
     """Refuse classes that are not sorted: columns without names could be in either order."""
     try:
         ordered = tuple(sorted(known))
-    except TypeError:  # str and int have no order among each other: all keep the structure's
+    except TypeError:  # str and int cannot be sorted together: all keep the structure's order
         return
     if ordered == known:
         return

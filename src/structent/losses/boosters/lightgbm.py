@@ -23,7 +23,7 @@ def structured_objective(
 ) -> StructuredObjective:
     """Return the structured loss as an objective for LightGBM.
 
-    For ``params["objective"]`` of ``lightgbm.train``, with ``num_class``, and for LightGBM's
+    Use it as ``params["objective"]`` of ``lightgbm.train``, with ``num_class``, or in LightGBM's
     scikit-learn estimators (``LGBMClassifier(objective=objective)``). Labels are class indices, in
     the order of ``structure.classes``. With a custom objective LightGBM predicts margins: their
     softmax gives the probabilities. Training starts from ``init_score``, or from 0.

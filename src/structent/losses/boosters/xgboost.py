@@ -34,8 +34,8 @@ def structured_objective(
 ) -> StructuredObjective:
     """Return the structured loss as an objective for XGBoost.
 
-    For ``xgboost.train(params, data, obj=objective)``, with vector leaves
-    (``multi_strategy="multi_output_tree"``) or one tree per class, and for XGBoost's scikit-learn
+    Use it as ``xgboost.train(params, data, obj=objective)``, with vector leaves
+    (``multi_strategy="multi_output_tree"``) or one tree per class, or in XGBoost's scikit-learn
     estimators (``XGBClassifier(objective=objective)``). Labels are class indices, in the order of
     ``structure.classes``. Also set ``objective="multi:softprob"`` and ``num_class`` in the
     parameters, otherwise predictions are not probabilities. Training starts from ``base_score``.
@@ -81,7 +81,7 @@ def structured_objective(
     )
 
 
-class StructuredObjective(TreeObjective):  # type: ignore[misc]  # known at run time alone
+class StructuredObjective(TreeObjective):  # type: ignore[misc]  # known only at run time
     """The objective that :func:`structured_objective` returns.
 
     ``xgboost.train`` calls it with the round, the margins and the data; the scikit-learn estimators

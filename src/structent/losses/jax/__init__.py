@@ -4,7 +4,7 @@ from structent._optional import load_optional
 
 load_optional("jax", extra="jax", purpose="structured_cross_entropy for JAX")
 
-from structent.losses.jax.functional import (  # noqa: E402  after the advice for those without JAX
+from structent.losses.jax.functional import (  # noqa: E402  after the check that JAX is installed
     structured_cross_entropy,
     structured_cross_entropy_with_distributions,
 )

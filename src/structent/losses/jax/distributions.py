@@ -15,7 +15,7 @@ from jax.custom_derivatives import SymbolicZero
 from structent.losses.jax.formulas import IN_BOUNDS, finite
 from structent.losses.jax.plan import PartitionArrays, Plan
 
-# So many logits at a time, with all that is made of them, stay in the second cache of a CPU.
+# This many logits, and all that is computed from them, fit in the second-level cache of a CPU.
 _CACHED_LOGITS = 2**17
 
 
@@ -29,7 +29,7 @@ def loss_of_distributions(plan: Plan, logits: Array, mass: Array, arrays: Partit
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _loss_in_tree(plan: Plan, logits: Array, mass: Array) -> Array:
-    """Return the loss of each row of distributions, the partitions being a tree."""
+    """Return the loss of each row of distributions, if the partitions are a tree."""
     return _loss_and_gradient_in_tree(plan, logits, mass)[0]
 
 
@@ -63,7 +63,7 @@ def _loss_and_gradient_in_tree(plan: Plan, logits: Array, mass: Array) -> tuple[
 def _some_rows_at_a_time(
     of_rows: Callable[[Array, Array], tuple[Array, Array]], logits: Array, mass: Array
 ) -> tuple[Array, Array]:
-    """Visit as many rows at a time as stay in the cache of a CPU, which takes 0.6 of the time."""
+    """Visit as many rows at a time as fit in the CPU's cache: this takes 0.6 of the time."""
     n, n_classes = logits.shape
     size = 2 ** int(np.log2(max(1, _CACHED_LOGITS / n_classes)))
     if n <= size:
@@ -95,7 +95,7 @@ def _loss_and_gradient_of_few_rows(plan: Plan, logits: Array, mass: Array) -> tu
 def _quick_loss_in_tree(plan: Plan, logits: Array, mass: Array) -> tuple[Array, Array, Array]:
     """Return the loss of each row, its gradient, (classes, n), and whether they are good.
 
-    All blocks share one table of exponentials. They are good if no block that has mass underflows:
+    They are good if no block with mass underflows. All blocks share one table of exponentials:
 
         loss       = W P(all) log(total) - w_0 sum_c P_c z_c - sum_t w_t sum_B P(B) log S(B)
         gradient_j = e_j (W P(all) / total - sum_t w_t P(B_t(j)) / S(B_t(j))) - w_0 P_j
@@ -118,7 +118,7 @@ def _quick_loss_in_tree(plan: Plan, logits: Array, mass: Array) -> tuple[Array, 
         safe = jnp.where(own_mass == 0, 1, sums)
         loss -= weight * (own_mass * jnp.log(safe)).sum(0)
         levels.append((parent, weight * own_mass / safe))
-    # From the coarsest level down, each adds what the levels above it have.
+    # From the coarsest level down, each level adds the terms of the levels above it.
     parent, inside = levels.pop()
     while levels:
         grandparent, (parent, own) = parent, levels.pop()
@@ -136,7 +136,7 @@ def _segment_sums(values: Array, parent: Any) -> Array:
 
 
 def _trusted(logits: Array) -> float:
-    """Return the least sum in which exponentials that were cut off to 0 cannot show."""
+    """Return the least sum in which exponentials that underflowed to 0 make no difference."""
     limits = np.finfo(logits.dtype)
     return float(logits.shape[1] * limits.tiny / limits.eps)
 
@@ -144,9 +144,9 @@ def _trusted(logits: Array) -> float:
 def _stable_loss_of_distributions(
     plan: Plan, logits: Array, mass: Array, arrays: PartitionArrays | None
 ) -> Array:
-    """Return the loss of each row, every block seen from its own largest: right for any logits.
+    """Return the loss of each row, each block relative to its largest: accurate for any logits.
 
-    The arrays are looked at where there is no tree.
+    The arrays are used if there is no tree.
     """
     loss = jnp.zeros(len(logits), logits.dtype)
     if plan.singleton_weight:
@@ -169,12 +169,12 @@ def _stable_loss_of_distributions(
 
 
 def _cross_entropy(log_q: Array, mass: Array, *, axis: int) -> Array:
-    # No mass counts nothing, even where its loss is infinite.
+    # A class or block without mass adds nothing, even if its loss is infinite.
     return -(mass * jnp.where((mass == 0) & jnp.isneginf(log_q), 0, log_q)).sum(axis)
 
 
 def _merged(log_q: Array, mass: Array, block_of: Any, *, n_blocks: int) -> tuple[Array, Array]:
-    """Return the logarithm of each block's probability, by its own largest, and its mass."""
+    """Return each block's log-probability, computed relative to its largest, and its mass."""
     shift = lax.stop_gradient(finite(jax.ops.segment_max(log_q, block_of, n_blocks)))
     sums = jax.ops.segment_sum(jnp.exp(log_q - shift[block_of]), block_of, n_blocks)
     # The logarithm of 0 is not taken, because its derivative would be NaN.

@@ -22,18 +22,18 @@ from structent.losses.jax.plan import (
     compiled,
 )
 
-# Up to so many masks, each an array in the shape of the logits, the loop is unrolled.
+# The loop over masks (arrays in the shape of the logits) is unrolled up to this many.
 _FEW_MASKS = 4
-# The classes of an order are summed in so many interleaved pieces.
+# The classes of an order are summed in this many interleaved pieces.
 _N_PIECES = 5
-IN_BOUNDS = "promise_in_bounds"  # labels are clipped at the door
+IN_BOUNDS = "promise_in_bounds"  # labels are clipped before use
 _EXACT = lax.Precision.HIGHEST  # else some devices round the factors of a matrix product
 
 
 def loss_of_labels(rows: Array, labels: Array, structure: Structure) -> Array:
-    """Return the loss of each example, the classes being on the last axis of the rows.
+    """Return the loss of each example; the last axis of the rows holds the classes.
 
-    Only the true blocks of each row are looked at.
+    Only the true blocks of each row are used.
     """
     n_classes = rows.shape[-1]
     _check_range(labels, n_classes)
@@ -55,16 +55,16 @@ def loss_of_labels(rows: Array, labels: Array, structure: Structure) -> Array:
 def loss_of_codes(
     rows: Array, codes: Array, structure: Structure, sets: tuple[tuple[int, ...], ...]
 ) -> Array:
-    """Return the loss of each example, the classes being on the last axis of the rows.
+    """Return the loss of each example; the last axis of the rows holds the classes.
 
-    Code ``n_classes + s`` means set s. Every partition is looked at in full, one after the other:
-    memory is O(examples x classes).
+    Code ``n_classes + s`` means set s. The partitions are visited one after the other, each over
+    all classes: memory is O(examples x classes).
     """
     n_classes = rows.shape[-1]
     _check_range(codes, n_classes + len(sets))
     plan, arrays = compiled(structure)
     members = members_of_sets(sets, n_classes)
-    # As JAX's own: NumPy's float64 would be another type inside of enable_x64 than outside.
+    # As JAX arrays: a NumPy array of float64 would change its type inside enable_x64.
     own = PartitionArrays(*map(jnp.asarray, arrays))
     loss: Array = _jitted_losses(
         rows, codes, members, own, plan.singleton_weight, n_classes + len(sets)
@@ -84,7 +84,7 @@ def finite(largest: Array) -> Array:
 
 
 def _check_range(labels: Array, n_classes: int) -> None:
-    """Refuse labels that are not a class, or not one of so many codes, if they have values yet."""
+    """Refuse labels (or codes) that are out of range, if their values are known."""
     try:
         values = np.asarray(labels)
     except jax.errors.TracerArrayConversionError:
@@ -97,7 +97,7 @@ def _check_range(labels: Array, n_classes: int) -> None:
 
 
 class _Terms(NamedTuple):
-    """The parts of the loss, and its gradient in factors.
+    """The parts of the loss, and the factors of its gradient.
 
     The gradient for class j, without the part of the singletons, is
     ``factor[j] * (everywhere + sum of inside[t] over the true blocks t that hold j)``.
@@ -144,7 +144,7 @@ def _unless(is_good: Array, quick: Any, stable: Callable[[], Any]) -> Any:
 
 
 def _loss_of_terms(plan: Plan, terms: _Terms, weights: Array) -> Array:
-    # A partition without weight counts nothing, even where its loss is infinite.
+    # A partition of weight 0 adds nothing, even if its loss is infinite.
     loss = jnp.where(weights == 0, 0, weights * terms.surprise).sum(1)
     if plan.singleton_weight:
         loss += plan.singleton_weight * terms.label_surprise
@@ -152,10 +152,10 @@ def _loss_of_terms(plan: Plan, terms: _Terms, weights: Array) -> Array:
 
 
 def _sums_over_partitions(plan: Plan, values: Array, labels: Array, block_of: Array) -> Array:
-    """Return the sum of the values of the partitions whose true block holds the class.
+    """Return for each class the sum of the values of the partitions whose true block holds it.
 
-    Values are (n, partitions), sums (n, classes). Few partitions are masks, which become a part of
-    the loop that uses the sums. Many partitions of few blocks are a matrix product.
+    Values are (n, partitions), sums (n, classes). Few partitions are summed with masks, which are
+    fused into the loop that uses the sums; many partitions of few blocks with a matrix product.
     """
 
     def add(sums: Array, partition: tuple[Array, Array]) -> tuple[Array, None]:
@@ -168,7 +168,7 @@ def _sums_over_partitions(plan: Plan, values: Array, labels: Array, block_of: Ar
         position = jnp.asarray(plan.ranges.position)
         start, size = (jnp.asarray(array)[labels] for array in plan.ranges[1:])
         for t in range(len(block_of)):
-            # As numbers without a sign, those below the start are large.
+            # As unsigned integers, offsets below the start are large.
             offset = (position - start[:, t, None]).astype(jnp.uint32)
             is_inside = offset < size[:, t, None].astype(jnp.uint32)
             sums += jnp.where(is_inside, values[:, t, None], 0)
@@ -196,8 +196,8 @@ def _quick_terms(
 ) -> tuple[_Terms, Array]:
     """Return the terms from one table of exponentials, and whether they are good.
 
-    Relative to the label's logit, which is in every true block, no sum is below 1: nothing that
-    matters underflows. What may overflow is the total, where the label is all but impossible.
+    Logits are relative to the label's, which is in every true block. So no sum is below 1, and
+    nothing that matters underflows. The total may overflow if the label is nearly impossible.
     """
     factor = jnp.exp(logits - _at(logits, labels)[:, None])
     inside, total = _sums_of_true_blocks(plan, factor, labels, arrays.block_of)
@@ -212,7 +212,7 @@ def _quick_terms(
 
 
 def _is_in_reach(total: Array) -> Array:
-    """Return whether all totals are so far below the largest number that 1 / total is not lost."""
+    """Return whether all totals are far enough from overflow that 1 / total is not lost."""
     reach = float(np.finfo(total.dtype).max) ** 0.8
     return jnp.all(total < reach)
 
@@ -240,7 +240,7 @@ def _sums_of_true_blocks(
     in_block = jnp.asarray(plan.in_block, values.dtype)
     of_blocks = jnp.einsum("nc,cbt->nbt", values, in_block, precision=_EXACT)
     first = jnp.where(in_block[labels] > 0, of_blocks, 0).sum(1)
-    # Any partition's blocks together are all classes, which saves a pass over the values.
+    # The blocks of any partition add up to all classes, which saves a pass over the values.
     return jnp.concatenate([first, *others], axis=1), of_blocks[:, :, 0].sum(1)
 
 
@@ -288,8 +288,8 @@ def _quick_loss_of_cuts(
         gradient_j = e_j (W / total - w_0 [j = y]
                           - sum of w_c / S_c over the cuts whose true block holds j)
 
-    Piece i has the classes i, i + n, i + 2 n, ..., with n pieces. To sum within a row of pieces and
-    then over rows, by a small matrix product, takes less time than a cumulative sum.
+    Piece i has the classes i, i + n, i + 2 n, ..., with n pieces. Summing within a row of
+    pieces, then over rows by a small matrix product, is faster than a cumulative sum.
     """
     n_classes = logits.shape[1]
     factor = jnp.exp(logits - _at(logits, labels)[:, None])
@@ -345,7 +345,7 @@ def _sums_after(pieces: list[Array]) -> list[Array]:
 
 
 def _stable_terms(plan: Plan, logits: Array, labels: Array, arrays: PartitionArrays) -> _Terms:
-    """Return the terms from the softmax of each block by itself: right for any logits."""
+    """Return the terms from a separate softmax of each block: accurate for any logits."""
     q, largest, log_total = _softmax(logits)
 
     def subtract(gradient: Array, partition: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -369,12 +369,12 @@ def _stable_terms(plan: Plan, logits: Array, labels: Array, arrays: PartitionArr
 def _softmax(rows: Array) -> tuple[Array, Array, Array]:
     """Return the softmax, the largest logit of each row, and the log-sum-exp relative to it.
 
-    Kept apart: in rows of large logits their sum would round away the differences.
+    The last two are kept apart: with large logits their sum would lose digits.
     """
     largest = finite(rows.max(1))
     factor = jnp.exp(rows - largest[:, None])
     total = factor.sum(1)
-    # A row of -inf alone has no shares.
+    # In a row of only -inf all shares are 0.
     return factor / jnp.where(total == 0, 1, total)[:, None], largest, jnp.log(total)
 
 
@@ -411,7 +411,7 @@ def _forward_of_codes(
 ) -> tuple[Array, Any]:
     """Return sum_t w_t [lse(z) - lse(z over A_t)] of each row, (n,), and what its gradient needs.
 
-    The gradient is taken at once, so that the arrays of one partition are held at a time.
+    The gradient is computed in the same loop, so that only one partition is held at a time.
     """
     q, largest, log_total = _softmax(logits)
     first = is_member.argmax(1)
@@ -430,7 +430,7 @@ def _forward_of_codes(
     gradient, own = add(jnp.zeros_like(logits), singleton_weight, is_member)
     gradient, surprise = lax.scan(add_partition, gradient, (arrays.block_of, arrays.weights))
     weights, surprises = jnp.append(arrays.weights, singleton_weight), jnp.vstack([surprise, own])
-    # A partition without weight counts nothing, even where its loss is infinite.
+    # A partition of weight 0 adds nothing, even if its loss is infinite.
     loss = jnp.where(weights[:, None] == 0, 0, weights[:, None] * surprises).sum(0)
     return loss, (gradient, surprise)
 

@@ -38,20 +38,20 @@ def structured_cross_entropy(
     logits
         Unnormalised log-probabilities, (..., classes).
     labels
-        Indices of the classes, (...). One out of range is an error where its value is known; inside
-        a jitted function it is not, and the loss of that example is NaN.
+        Indices of the classes, (...). An index out of range is an error; inside a jitted function,
+        where its value is not known, it makes the loss of that example NaN.
     structure
         How the classes are related; if it changes with every step, its :func:`partition_arrays`.
     axis
         The axis of the logits that holds the classes.
     where
-        What counts, as in optax: examples, (...), or classes, in the shape of the logits. Where
-        nothing counts the loss is 0, whatever the label; a class that does not count is as one with
-        the logit -inf.
+        What counts, as in optax: a mask of examples, (...), or of classes, in the shape of the
+        logits. If nothing of an example counts, its loss is 0, whatever the label; a class that
+        does not count is treated as if its logit were -inf.
     label_sets
-        Where examples are labelled by classes, blocks or sets of classes: what
-        ``structure.encode_with_blocks(labels)`` gave, a constant of a jitted function. The labels
-        are then its codes. This is slower for all examples, those of a class among them.
+        If labels may be blocks or sets of classes: what ``structure.encode_with_blocks(labels)``
+        returned, a constant of a jitted function. The labels are then its codes. This is slower
+        for all examples, also for those labelled by a class.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def structured_cross_entropy_with_distributions(
     .. math:: \ell(z, P) = \sum_c P_c \, \ell(z, c)
 
     With the trivial structure this is ``optax.softmax_cross_entropy``, but a class with the
-    probability 0 counts nothing, even where its logit is -inf.
+    probability 0 adds nothing, even if its logit is -inf.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def _checked_labels(labels: ArrayLike, shape: tuple[int, ...]) -> Array:
 def _checked_sets(label_sets: LabelSets, structure: Structure) -> tuple[tuple[int, ...], ...]:
     if isinstance(structure, RandomPartition):
         return checked_label_sets(label_sets, structure.classes).coarse_sets
-    n_classes = structure.block_of.shape[1]  # all that arrays know of their classes
+    n_classes = structure.block_of.shape[1]  # the arrays know only this of their classes
     classes = label_sets.classes if isinstance(label_sets, LabelSets) else ()
     if len(classes) != n_classes:
         classes = tuple(range(n_classes))
@@ -158,7 +158,7 @@ def _checked_sets(label_sets: LabelSets, structure: Structure) -> tuple[tuple[in
 
 
 def _checked_where(where: ArrayLike, rows: Array, axis: int) -> Array:
-    """Return what counts, with the classes on the last axis: all of them, or 1 for all."""
+    """Return the mask with the classes on the last axis, of length 1 if they share it."""
     counted = jnp.asarray(where, dtype=bool)
     is_by_class = counted.ndim == rows.ndim
     counted = jnp.moveaxis(counted, axis, -1) if is_by_class else counted[..., None]

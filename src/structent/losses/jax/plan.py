@@ -15,21 +15,21 @@ from structent.errors import StructureError
 from structent.kernels.layout import Layout
 from structent.structure import RandomPartition
 
-# Up to so many partitions the loop over them is unrolled.
+# The loop over partitions is unrolled up to this many.
 FEW_PARTITIONS = 32
 # A block of more than this part of the classes is summed faster under a mask than by its members.
 _NARROW = 1 / 3
-# Partitions of up to so many blocks are summed block by block, all together, by a matrix product:
-# with many classes or many partitions that takes less time than a mask for each.
+# Partitions of up to this many blocks are summed together by one matrix product over all blocks:
+# with many classes or many partitions this is faster than a mask for each.
 _FEW_BLOCKS = 8
 _MANY_CLASSES = 1000
 
 
 class PartitionArrays(NamedTuple):
-    """A random partition as arrays: a pytree, to be an argument of a jitted function.
+    """A random partition as arrays: a pytree that can be an argument of a jitted function.
 
-    A ``RandomPartition`` is a constant of the compiled function, and another one means another
-    compilation. Of these arrays only the shapes matter: all draws of a sampler share one.
+    A ``RandomPartition`` is a constant of the compiled function, so each new one is compiled again.
+    Of these arrays only the shapes matter: all draws of a sampler share one compilation.
     """
 
     block_of: Any  # (partitions, classes)
@@ -88,8 +88,8 @@ class Ranges(NamedTuple):
     """The blocks of a tree as ranges of one order of the classes, in NumPy's arrays.
 
     Class j is in the block of class c of partition t if
-    ``0 <= position[j] - start[c, t] < size[c, t]``. That is less to read than one id of class j for
-    each partition.
+    ``0 <= position[j] - start[c, t] < size[c, t]``. This reads less memory than one id of class j
+    for each partition.
     """
 
     position: Any  # (classes,)
@@ -101,8 +101,8 @@ class Ranges(NamedTuple):
 class Plan:
     """What is known of a structure while tracing, besides its arrays.
 
-    ``in_block`` is of the first partitions, those of few blocks: whether a class is in block b of
-    partition t, as numbers, (classes, blocks, partitions). ``windows`` are of the last partitions.
+    ``in_block`` is for the first partitions, which have few blocks: 1 if a class is in block b of
+    partition t, else 0, (classes, blocks, partitions). ``windows`` are for the last partitions.
     """
 
     singleton_weight: float = 0.0
@@ -123,7 +123,7 @@ def compiled(structure: Structure) -> tuple[Plan, PartitionArrays]:
 
 @lru_cache(maxsize=64)
 def _fixed(structure: RandomPartition) -> tuple[Plan, PartitionArrays]:
-    """Compile a structure to NumPy's arrays: JAX's that are made in a trace must not leave it."""
+    """Compile a structure to NumPy arrays, because JAX arrays made in a trace must not leave it."""
     layout = Layout.of(structure)
     n_blocks = layout.local_block_of.max(axis=1, initial=0) + 1
     windows = [_window(layout, t) for t in range(layout.n_partitions)]
@@ -135,7 +135,7 @@ def _fixed(structure: RandomPartition) -> tuple[Plan, PartitionArrays]:
     order = np.lexsort([is_narrow, ~has_few])  # stable: few blocks, then any, then small ones
     block_of = layout.local_block_of[order]
     ranges = tree = None
-    if layout.parents:  # not empty, as without structure
+    if layout.parents:  # a tree that is not empty
         ranges = _ranges(block_of, layout.local_block_of)
         tree = tuple(zip(layout.parents, layout.weights[::-1].tolist(), strict=True))
     plan = Plan(
@@ -168,7 +168,7 @@ def _cuts(layout: Layout) -> NDArray[np.float64] | None:
 
 
 def _ranges(block_of: IntArray, coarse_to_fine: IntArray) -> Ranges:
-    """Return the blocks of a tree as ranges of the classes sorted by them, the coarsest first."""
+    """Return the blocks of a tree as ranges of classes, sorted by the coarsest blocks first."""
     position = np.argsort(np.lexsort(coarse_to_fine[::-1])).astype(np.int32)
     start, size = np.empty_like(block_of), np.empty_like(block_of)
     for ids, own_start, own_size in zip(block_of, start, size, strict=True):

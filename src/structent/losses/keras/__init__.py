@@ -4,7 +4,7 @@ from structent._optional import load_optional
 
 load_optional("keras", extra="keras", purpose="StructuredCrossEntropy for Keras")
 
-from structent.losses.keras.loss import (  # noqa: E402  after the advice
+from structent.losses.keras.loss import (  # noqa: E402  load_optional must come first
     PartitionSchedule,
     StructuredCrossEntropy,
 )

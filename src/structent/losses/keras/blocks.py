@@ -24,16 +24,16 @@ _LARGEST_TABLE = 256  # integers per class: 10 MB at 10,000 classes
 
 
 def compute_dtype() -> str:
-    """Return the type of all arithmetic: Keras's own, but never one of 16 bits."""
+    """Return the dtype of all arithmetic: Keras's own, but never a 16-bit one."""
     return "float64" if keras.config.floatx() == "float64" else "float32"
 
 
 @dataclass(frozen=True)
 class View:
-    """One partition, as class indices are looked up in it.
+    """One partition, prepared for looking up class indices.
 
     ``block_of`` has the block of each class. ``members`` has the classes of each block, padded with
-    -1, (blocks, largest): None where it is cheaper to go through all classes.
+    -1, (blocks, largest): None if it is cheaper to go through all classes.
     """
 
     weight: Weight
@@ -57,9 +57,8 @@ class View:
 class Step:
     """From classes or blocks to coarser blocks: the block of each, and how many there are.
 
-    Where blocks are known beforehand they are numbered by size. ``order`` then has what is in each
-    of them, padded with -1, and ``runs`` how many places a block has, and how many blocks have so
-    many.
+    Blocks that are known beforehand are numbered by size. ``order`` then has the contents of each
+    block, padded with -1. ``runs`` has pairs: a number of places, and how many blocks have it.
     """
 
     weight: Weight
@@ -89,7 +88,7 @@ class Step:
 class Blocks:
     """The partitions of a layout: as views for class indices, as chains of steps for distributions.
 
-    In a hierarchy there is one chain, from the finest partition to the coarsest; elsewhere each
+    In a hierarchy there is one chain, from the finest partition to the coarsest; otherwise each
     partition is a chain by itself.
     """
 
@@ -132,8 +131,8 @@ class HeldBlocks(keras.metrics.Metric):  # type: ignore[misc]  # Keras has no ty
         self._sampler = sampler
         self._at_rest = at_rest
         self._n_partitions = max(map(_n_coarse, (sampler.sample(0), at_rest)))
-        # Variables made from an array: a traced step that reads them without having them among its
-        # inputs fails.
+        # Variables made from an array: a traced step fails if it reads them and they are not among
+        # its inputs.
         self.block_of = keras.Variable(
             np.zeros((self._n_partitions, at_rest.n_classes), np.int32), trainable=False
         )
@@ -147,9 +146,9 @@ class HeldBlocks(keras.metrics.Metric):  # type: ignore[misc]  # Keras has no ty
         drawn = self._sampler.sample(iteration)
         if _n_coarse(drawn) > self._n_partitions:
             raise StructureError(
-                f"every draw must have as many partitions as the first, {self._n_partitions} and "
+                f"every draw must have as many partitions as the first, {self._n_partitions} plus "
                 f"the singletons, got {_n_coarse(drawn)} at iteration {iteration}; the arrays of a "
-                "traced step have one shape"
+                "traced step have a fixed shape"
             )
         self._hold(drawn)
         self.is_drawn = True
@@ -178,8 +177,8 @@ class HeldBlocks(keras.metrics.Metric):  # type: ignore[misc]  # Keras has no ty
         if self not in model.metrics:
             self.detach(model)
             raise StructureError(
-                "the metrics of the model must include what the callbacks add to it; extend "
-                "super().metrics where the model has a property of that name"
+                "the metrics of the model must include what callbacks add to them; if the model "
+                "has its own property metrics, extend super().metrics"
             )
 
     def detach(self, model: Any) -> None:
@@ -188,7 +187,7 @@ class HeldBlocks(keras.metrics.Metric):  # type: ignore[misc]  # Keras has no ty
             own_metrics(model).remove(self)
 
     def reset_state(self) -> None:
-        """Rest: Keras resets metrics when an epoch begins, and when an evaluation does."""
+        """Rest: Keras resets metrics at the start of each epoch and of each evaluation."""
         self.rest()
 
     def result(self) -> dict[str, Tensor]:
@@ -214,7 +213,7 @@ def refuse_gradient(y_pred: Tensor) -> Tensor:
 def _chain(weights: list[float], parents: Sequence[IntArray]) -> tuple[Step, ...]:
     """Return the steps of partitions from fine to coarse, their blocks numbered by size."""
     steps = []
-    number = np.arange(parents[0].size)  # the new number of what is below
+    number = np.arange(parents[0].size)  # the new number of each class or finer block
     for weight, parent in zip(weights, parents, strict=True):
         moved = np.empty_like(parent)
         moved[number] = parent
@@ -225,7 +224,7 @@ def _chain(weights: list[float], parents: Sequence[IntArray]) -> tuple[Step, ...
 
 
 def _padded(block_of: NDArray[Any], places: NDArray[Any]) -> IntArray:
-    """Return what is in each block, in as many places as it is given, the rest of them -1."""
+    """Return the contents of each block, padded with -1 to its number of places."""
     sizes = np.bincount(block_of)
     within = np.arange(len(block_of)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     padded = np.full(places.sum(), -1, np.int32)

@@ -59,7 +59,7 @@ def losses(
 
 
 def holds_class_indices(y_true: Tensor, y_pred: Tensor, n_classes: int) -> bool:
-    """Return whether ``y_true`` has class indices or, as its shape says, distributions."""
+    """Return whether ``y_true`` has class indices, not distributions; its shape says which."""
     true, predicted = tuple(y_true.shape), tuple(y_pred.shape)
     if not predicted or predicted[-1] != n_classes:
         raise StructureError(
@@ -104,7 +104,7 @@ class CoarseTable:
     def true_blocks(self, codes: Tensor, blocks: Blocks) -> Iterator[tuple[Weight, Tensor]]:
         """Yield the weight of each partition, and whether a class is in A_t(C), (n, classes).
 
-        One partition at a time; but the gradient holds them all: O(n x partitions x classes).
+        Partitions come one at a time, but the gradient keeps all: O(n x partitions x classes).
         """
         column, n_classes = codes[:, None], blocks.n_classes
         of_sets = ops.take(self.members, ops.maximum(codes - n_classes, 0), axis=0)
@@ -120,14 +120,14 @@ class CoarseTable:
 
 
 def _fits(shape: tuple[int | None, ...], expected: tuple[int | None, ...]) -> bool:
-    """Whether shapes are equal as far as they are known before the data are there."""
+    """Whether shapes are equal as far as they are known without data."""
     return len(shape) == len(expected) and all(
         a == b or a is None or b is None for a, b in zip(shape, expected, strict=True)
     )
 
 
 def _masked(value: Tensor, kept: Tensor, shape: Any) -> Tensor:
-    """Return the losses as Keras expects them with a class to ignore: 0 there, and a mask."""
+    """Return the losses as Keras expects them with ignored rows: 0 there, and a mask."""
     value = ops.reshape(ops.where(kept, value, 0.0), shape)
     set_mask(value, ops.reshape(kept, shape))
     return value
@@ -156,7 +156,7 @@ def _own_logs(labels: Tensor, logits: Tensor, top: Tensor, blocks: Blocks) -> Te
     """w_0 z_y + sum_t w_t lse(z over B_t(y)), (n,).
 
     All terms are relative to the largest logit of the row, the top, so that logits far from 0 keep
-    their digits: the log-sum-exp of all classes is relative to it, too, and the weights sum to W.
+    their digits. It cancels, because ``log_all`` is relative to it, too, and the weights sum to W.
     """
     at_label = ops.take_along_axis(logits, labels[:, None], axis=1)
     total = blocks.singleton_weight * ops.squeeze(at_label - top, axis=1)
@@ -169,7 +169,7 @@ def _own_logs(labels: Tensor, logits: Tensor, top: Tensor, blocks: Blocks) -> Te
 def _own_logs_of_sets(
     coarse: CoarseTable, codes: Tensor, logits: Tensor, top: Tensor, blocks: Blocks
 ) -> Tensor:
-    """sum_t w_t lse(z over A_t(C)), (n,), the singletons being one of the partitions."""
+    """sum_t w_t lse(z over A_t(C)), (n,), where the singletons are one of the partitions."""
     total: Any = 0.0
     for weight, inside in coarse.true_blocks(codes, blocks):
         log, own_top = _logsumexp(ops.where(inside, logits, -np.inf))
@@ -178,7 +178,7 @@ def _own_logs_of_sets(
 
 
 def _are_torch_tensors(rows: Tensor) -> bool:
-    # On the meta device Keras asks for shapes alone.
+    # On the meta device Keras asks only for shapes.
     return bool(keras.backend.backend() == "torch") and rows.device.type != "meta"
 
 
@@ -201,7 +201,7 @@ def _losses_by_torch(
 
 
 def _in_true_block(labels: Tensor, logits: Tensor, view: View) -> Tensor:
-    """Logits of the block of each label, and -inf beside them: (n, largest) or (n, classes)."""
+    """Logits of the block of each label, and -inf elsewhere: (n, largest) or (n, classes)."""
     true_block = ops.take(view.block_of, labels, axis=0)
     if view.members is None:
         return ops.where(ops.equal(true_block[:, None], view.block_of[None]), logits, -np.inf)
@@ -213,8 +213,8 @@ def _in_true_block(labels: Tensor, logits: Tensor, view: View) -> Tensor:
 def _logsumexp(x: Tensor, above: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Log-sum-exp of ``x + above`` along axis 1: how far above the top of x it is, and the top.
 
-    Apart they keep their digits, and so do the shares in the gradient. Torch's own log-sum-exp
-    rounds their sum before it takes the gradient: far from 0 nothing is left of that.
+    Kept separate, they keep their digits, and so do the shares in the gradient. Torch's own
+    log-sum-exp rounds their sum before it takes the gradient, which loses its digits far from 0.
     """
     # Not ops.max, which breaks the graph of torch.compile.
     top = _finite(ops.stop_gradient(ops.amax(x, axis=1, keepdims=True)))
@@ -226,11 +226,11 @@ def _losses_of_distributions(p: Tensor, rows: Tensor, blocks: Blocks, from_logit
     """The sum over classes of P_c times the loss of c, (n,)."""
     logits, top, log_all = _logits(rows, from_logits)
     credit = blocks.singleton_weight * (logits - top)
-    # A block that is masked as a whole is improbable, not impossible: its gradient is 0, not NaN.
+    # A fully masked block has a very low finite log, not -inf: its gradient is 0, not NaN.
     columns, tops = ops.transpose(_finite(logits)), ops.transpose(top)
     for chain in blocks.chains:
         credit = credit + ops.transpose(_weighted_logs_of_blocks(columns, tops, chain))
-    # A class without mass counts nothing, even where its logit is -inf.
+    # A class without mass adds nothing, even if its logit is -inf.
     credit = ops.where(ops.equal(p, 0), 0.0, credit)
     mass = ops.sum(p, axis=1)
     return blocks.total_weight * log_all * mass - ops.sum(p * credit, axis=1)
@@ -239,7 +239,7 @@ def _losses_of_distributions(p: Tensor, rows: Tensor, blocks: Blocks, from_logit
 def _weighted_logs_of_blocks(columns: Tensor, tops: Tensor, chain: tuple[Step, ...]) -> Tensor:
     """The sum over the partitions of a chain of w_t lse(B_t(c)), for each class c, (classes, n).
 
-    Up the tree for the log-sum-exps, then down again to add them up: O(n classes) in all.
+    It computes the log-sum-exps up the tree and adds them on the way down: O(n classes) in all.
     """
     logs, above = [], None
     for step in chain:
@@ -271,7 +271,7 @@ def _logsumexp_of_blocks(
 
 
 def _logsumexp_of_drawn_blocks(columns: Tensor, step: Step) -> tuple[Tensor, Tensor]:
-    # A draw may leave blocks without classes: no row looks them up, but none may be NaN.
+    # A draw may leave blocks without classes: no row looks them up, but they must not be NaN.
     top = ops.segment_max(ops.stop_gradient(columns), step.parent, step.n_blocks)
     top = ops.where(ops.isfinite(top), top, 0.0)
     shifted = ops.exp(columns - ops.take(top, step.parent, axis=0))
@@ -285,13 +285,13 @@ def _logits(rows: Tensor, from_logits: bool) -> tuple[Tensor, Tensor, Tensor | f
         log_all, top = _logsumexp(rows)
         return rows, top, log_all
     # Keras's convention, so that the trivial structure gives Keras's own value: probabilities are
-    # normalised, then kept from 0 and 1 by epsilon, which keeps their logarithm finite.
+    # normalised, then clipped to [epsilon, 1 - epsilon], which keeps their logarithm finite.
     epsilon = keras.config.epsilon()
     proba = rows / ops.sum(rows, axis=1, keepdims=True)
     return ops.log(ops.clip(proba, epsilon, 1.0 - epsilon)), ops.zeros((1, 1)), 0.0
 
 
 def _finite(x: Tensor) -> Tensor:
-    """Return the lowest number there is in place of -inf."""
+    """Replace -inf by the lowest number of the dtype."""
     lowest = np.finfo(compute_dtype()).min
     return ops.where(ops.equal(x, -np.inf), ops.convert_to_tensor(lowest), x)

@@ -20,27 +20,26 @@ class StructuredCrossEntropy(keras.losses.Loss):  # type: ignore[misc]  # Keras 
     .. math::
         \ell(z, y) = \sum_t w_t \Big[ \log \sum_c e^{z_c} - \log \sum_{c \in B_t(y)} e^{z_c} \Big]
 
-    The class axis is the last one. The shape of ``y_true`` says what it holds: class indices where
-    it has one axis less than ``y_pred``, or a last axis of length 1; otherwise distributions,
-    one-hot rows among them. Class indices are faster. An index that is not a class makes its row
+    The class axis is the last one. The shape of ``y_true`` says what it holds: class indices if it
+    has one axis less than ``y_pred`` or a last axis of length 1; otherwise distributions, such as
+    one-hot rows. Class indices are faster. An index that is not a class makes its row
     NaN, since a traced step cannot raise.
 
     Parameters
     ----------
     structure
-        A random partition, its classes in the order of the model's outputs; or a sampler, which
+        A random partition with its classes in the order of the model's outputs, or a sampler, which
         needs a :class:`PartitionSchedule` among the callbacks of ``fit``.
     eval_structure
-        What a sampler's loss is outside of training: the singletons if None.
+        With a sampler, the structure outside of training; None means the singletons.
     from_logits
         Whether ``y_pred`` holds logits. Keras's own losses expect probabilities, which are slower
         and less exact; here logits are the default.
     ignore_class
-        A class index whose rows count nothing, as in ``SparseCategoricalCrossentropy``.
+        A class index whose rows are ignored, as in ``SparseCategoricalCrossentropy``.
     label_sets
-        Where rows are labelled by classes, blocks or sets of classes: what
-        ``structure.encode_with_blocks(labels)`` gave. ``y_true`` then has its codes, of
-        these rows or others.
+        The result of ``structure.encode_with_blocks(labels)``, if rows are labelled by classes,
+        blocks or sets of classes. ``y_true`` then has its codes, for these rows or others.
     reduction, name
         As in every Keras loss.
 
@@ -119,9 +118,9 @@ class StructuredCrossEntropy(keras.losses.Loss):  # type: ignore[misc]  # Keras 
 class PartitionSchedule(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
     """The callback that gives the loss of a sampler a new partition for every training batch.
 
-    Batch i trains on ``sample(i)``, where i counts on from the iterations of the model's optimizer:
-    through the epochs, a second ``fit``, and a model that was saved and loaded. Evaluation, during
-    and after ``fit``, is on the loss's ``eval_structure``.
+    Batch i trains on ``sample(i)``. The count i continues the iterations of the model's optimizer:
+    over epochs, in a second ``fit``, and after a model is saved and loaded. Evaluation, during and
+    after ``fit``, uses the loss's ``eval_structure``.
 
     The partition is an input of the training step, which is traced once. So every draw must have as
     many partitions as the first, and ``steps_per_execution`` must be 1.
@@ -162,7 +161,7 @@ class PartitionSchedule(keras.callbacks.Callback):  # type: ignore[misc]  # Kera
                 f"got {self.model.steps_per_execution}"
             )
         self._held.attach(self.model)
-        # Mixed precision wraps the optimizer, and gradients may be gathered over several batches.
+        # Mixed precision wraps the optimizer, and gradients may be accumulated over batches.
         optimizer = getattr(self.model.optimizer, "inner_optimizer", self.model.optimizer)
         batches = getattr(optimizer, "gradient_accumulation_steps", None) or 1
         self._iteration = int(optimizer.iterations) * batches
@@ -174,7 +173,7 @@ class PartitionSchedule(keras.callbacks.Callback):  # type: ignore[misc]  # Kera
         self._iteration += 1
 
     def on_test_begin(self, *_: Any, **__: Any) -> None:
-        """Evaluate on the structure that is named for it; the next training batch draws again."""
+        """Evaluate on the loss's ``eval_structure``; the next training batch draws again."""
         self._bring_state_back()
         self._held.rest()
 
@@ -184,10 +183,10 @@ class PartitionSchedule(keras.callbacks.Callback):  # type: ignore[misc]  # Kera
         self._held.detach(self.model)
 
     def _bring_state_back(self) -> None:
-        """Let Keras put the state that its JAX trainer carries along back into the variables.
+        """Make Keras copy the state that its JAX trainer holds back into the variables.
 
-        To read ``model`` does that; the trainer then takes its state from the variables again, and
-        with it the partition that was drawn in between.
+        Reading ``model`` does that. The trainer then takes its state from the variables again,
+        including the partition that was drawn in between.
         """
         _ = self.model
 
@@ -197,7 +196,7 @@ def to_json(structure: Any) -> str:
     try:
         return files.structure_to_json(structure)
     except StructureError as error:
-        raise StructureError(f"{error}; save the weights of the model alone") from None
+        raise StructureError(f"{error}; save only the weights of the model") from None
 
 
 def to_sets(label_sets: LabelSets | None) -> list[list[int]] | None:
@@ -206,7 +205,7 @@ def to_sets(label_sets: LabelSets | None) -> list[list[int]] | None:
 
 
 def arguments_of(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments in a configuration, made of its JSON text and lists."""
+    """Return the arguments in a configuration, built from its JSON text and lists."""
     names = [name for name in ("structure", "eval_structure") if config.get(name) is not None]
     arguments = {**config, **{name: files.structure_from_json(config[name]) for name in names}}
     if config.get("label_sets") is not None:

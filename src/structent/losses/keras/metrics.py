@@ -99,7 +99,7 @@ class BlockAccuracy(keras.metrics.MeanMetricWrapper):  # type: ignore[misc]  # K
     level
         One of ``structure.levels``.
     name, dtype
-        As in every Keras metric; ``"<level>_accuracy"`` if None.
+        As in every Keras metric; the default name is ``"<level>_accuracy"``.
 
     Examples
     --------

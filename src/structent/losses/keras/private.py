@@ -1,4 +1,4 @@
-"""What the adapter uses of Keras that Keras does not document."""
+"""The undocumented names of Keras that the adapter uses."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,9 +12,9 @@ set_mask: Callable[[Any, Any], None] = KERAS.name("keras.src.backend:set_keras_m
 
 
 def own_metrics(model: Any) -> list[Any]:
-    """Return the list of the metrics that a model holds beside those it was compiled with.
+    """Return the list of the metrics that a model holds besides those it was compiled with.
 
-    The list itself, since a model that is built takes no attribute with state any more.
+    It is the list itself, since a built model does not accept a new attribute with state.
     """
     metrics: list[Any] = KERAS.attribute(model, "_metrics")
     return metrics

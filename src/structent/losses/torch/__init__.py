@@ -4,7 +4,7 @@ from structent._optional import load_optional
 
 load_optional("torch", extra="torch", purpose="StructuredCrossEntropy for PyTorch")
 
-from structent.losses.torch.functional import (  # noqa: E402  after the advice for those without torch
+from structent.losses.torch.functional import (  # noqa: E402  load_optional must come first
     structured_cross_entropy,
 )
 from structent.losses.torch.module import StructuredCrossEntropy  # noqa: E402

@@ -19,7 +19,7 @@ from structent.structure import RandomPartition
 
 def layout_of(structure: RandomPartition) -> Layout:
     """Return the layout of a structure, which is compiled once."""
-    # By its address first: the hash of a structure takes longer than ten rows of a batch.
+    # Look up the address first: hashing a structure takes longer than ten rows of a batch.
     found = _by_address.get(id(structure))
     if found is not None and found[0] is structure:
         return found[1]
@@ -58,8 +58,8 @@ def loss_in_one_call(
     """Return the reduced loss and the gradient of a small batch on the CPU.
 
     It takes the arguments of :func:`losses_of_labels`, which does the same with more steps between
-    torch and the kernel. Returns None where only that can be used: the batch is worth several
-    threads, or a tensor has no memory of its own (it is empty, or a subclass that wraps others).
+    torch and the kernel. Returns None if only that one can be used: the batch is large enough
+    for several threads, or a tensor has no memory of its own (it is empty or wraps other tensors).
     """
     if not fused.is_for_one_thread(logits.numel(), torch.get_num_threads()):
         return None
@@ -88,9 +88,9 @@ _NONE = {getattr(torch, kind.name): none for kind, none in fused.NONE.items()}
 
 
 def _in_order(tensor: Tensor) -> Tensor:
-    """Return a tensor whose numbers are in memory as they are, one after the other."""
+    """Return a tensor whose memory holds its actual numbers, one after the other."""
     tensor = tensor.contiguous()
-    # The imaginary part of a conjugate is kept as the negative of what is in memory.
+    # torch marks the imaginary part of a conjugate as the negative of what is in memory.
     return tensor.resolve_neg() if tensor.is_neg() else tensor
 
 
@@ -107,9 +107,9 @@ def losses_of_labels(
 ) -> tuple[fused.Losses, Tensor | None]:
     """Return the weighted losses of the rows with their sums, and the gradient, on the CPU.
 
-    ``logits`` are (n, classes, ...) in float32 or float64, ``target`` (n, ...) in int64, its codes
-    from ``n_classes`` on being the sets of ``coarse``. The gradient is taken of the mean if
-    ``of_mean``, else of each loss. The losses are flat.
+    ``logits`` are (n, classes, ...) in float32 or float64, ``target`` (n, ...) in int64, where
+    codes from ``n_classes`` on mean the sets of ``coarse``. The gradient is of the mean if
+    ``of_mean``, otherwise of each loss. The losses are flat.
     """
     contiguous = logits.detach().contiguous()
     gradient = torch.empty_like(contiguous) if with_gradient else None
@@ -146,9 +146,13 @@ def portable_losses_of_labels(
     flat = logits.detach().movedim(1, -1).reshape(-1, n_classes)
     kept = target.reshape(-1) != ignore_index
     codes = torch.where(kept, target.reshape(-1), 0)
-    check_labels(codes, n_classes if coarse is None else n_classes + len(coarse.sets))
+    n_codes = n_classes if coarse is None else n_classes + len(coarse.sets)
+    check_labels(codes, n_codes)
+    is_code = (codes >= 0) & (codes < n_codes)
+    codes = torch.where(is_code, codes, 0)
     members = None if coarse is None else members_on(coarse, device)
     rows = row_weights(codes, kept, weight, members, flat.dtype)
+    rows = torch.where(is_code, rows, torch.nan)
     total_weight = rows.sum()
     factor = rows / total_weight if of_mean else rows
     on_device = tensor_layout_of(layout, device)
@@ -182,10 +186,9 @@ def row_weights(
 
 
 def check_labels(labels: Tensor, n_classes: int) -> None:
-    """Refuse labels that are not a class, or not one of so many codes.
+    """Refuse labels that are not one of ``n_classes`` classes or codes.
 
-    A look at labels on another device would wait for it. There they are left to the device, which
-    refuses what is no index, as it does under torch's own cross-entropy.
+    Reading labels on another device would wait for it. There a wrong label has the loss NaN.
     """
     if not labels.is_cpu:
         return

@@ -1,12 +1,13 @@
 """The structured loss in torch's own operations: for every device, and differentiable twice.
 
-Nothing here looks at the numbers of a tensor: the host would have to wait for the device.
+Nothing here reads the values of a tensor: the host would have to wait for the device.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -16,14 +17,14 @@ from torch import Tensor
 from structent._typing import IntArray
 from structent.kernels.layout import Layout
 
-# Partitions that are no tree are looked at together, up to so many logits at a time.
+# Partitions that form no tree are computed together, up to this many logits at a time.
 _MOST_LOGITS = 2**22
 Values = tuple[Tensor, Tensor | None]
 
 
 @dataclass(frozen=True)
 class TensorLayout:
-    """A layout as tensors on one device, and as numbers what the host has to know.
+    """A layout as tensors on one device, with the numbers that the host needs.
 
     Attributes
     ----------
@@ -73,7 +74,7 @@ def loss_and_gradient_of_labels(
 ) -> Values:
     """Return the loss of each row, (n,), and its gradient times the row's factor, (n, classes).
 
-    ``labels`` are class indices; the formulas are those of ``structent.kernels.reference``.
+    ``labels`` are class indices; the formulas are in ``structent.kernels.reference``.
     """
     if layout.parents is not None:
         return _in_tree(logits, labels, factor, layout, with_gradient=with_gradient)
@@ -90,8 +91,8 @@ def loss_and_gradient_of_sets(
 ) -> Values:
     """Return the loss of each row, (n,), and its gradient times the row's factor, (n, classes).
 
-    ``is_member`` says which classes the row may be of, (n, classes); the formulas are those of
-    ``structent.kernels.reference``. Losses are differentiable by the logits, and twice.
+    ``is_member`` says which classes a row may belong to, (n, classes); the formulas are in
+    ``structent.kernels.reference``. Losses are twice differentiable by the logits.
     """
     first = is_member.to(torch.uint8).argmax(dim=1)
 
@@ -107,7 +108,7 @@ def loss_of_distributions(logits: Tensor, p: Tensor, layout: TensorLayout) -> Te
     """Return sum_c P_c loss(c) of each row, (n,), for P of any mass, (n, classes).
 
     loss(P) = -sum_t w_t sum_B P(B) log Q(B), with all logarithms relative to the largest logit.
-    Differentiable by both arguments, and twice.
+    The loss is twice differentiable by both arguments.
     """
     largest = logits.detach().amax(dim=1, keepdim=True)
     log_total = (logits - largest).exp().sum(dim=1).log()
@@ -121,9 +122,9 @@ def loss_of_distributions(logits: Tensor, p: Tensor, layout: TensorLayout) -> Te
 
 
 def gradient_of_distributions(logits: Tensor, p: Tensor, layout: TensorLayout) -> Tensor:
-    """Return the gradient of that loss by the logits, (n, classes), without torch's autograd.
+    """Return the gradient of ``loss_of_distributions`` by the logits, without torch's autograd.
 
-    W P(all) q_j - sum_t w_t P(B_t(j)) q_j / Q(B_t(j))
+    It is W P(all) q_j - sum_t w_t P(B_t(j)) q_j / Q(B_t(j)), (n, classes).
     """
     mass = p.sum(dim=1, keepdim=True)
     gradient = layout.total_weight * mass * logits.softmax(dim=1)
@@ -136,7 +137,7 @@ def gradient_of_distributions(logits: Tensor, p: Tensor, layout: TensorLayout) -
 
 
 def members_of_rows(codes: Tensor, members: Tensor) -> Tensor:
-    """Return which classes each row may be of, (n, classes)."""
+    """Return which classes each row may belong to, (n, classes)."""
     n_classes = members.shape[1]
     is_class = torch.arange(n_classes, device=codes.device) == codes[:, None]
     if not len(members):
@@ -166,20 +167,19 @@ def _by_partitions(
 ) -> Values:
     """Add up the losses of any partitions.
 
-    ``is_member`` says which classes the row may be of, (n, classes), and ``true_blocks`` which are
-    in its block of each of some partitions, (n, partitions, classes).
+    ``is_member`` says which classes a row may belong to, (n, classes). Given some partitions,
+    ``true_blocks`` says which classes are in the row's block of each, (n, partitions, classes).
     """
     q, largest, log_total = _softmax(logits)
-    losses = 0.0 * log_total  # in the graph, even where there is no partition to add
+    losses = 0.0 * log_total  # stays in the graph even if there is no partition to add
     gradient = torch.zeros_like(logits) if with_gradient else None
     step = max(1, _MOST_LOGITS // max(1, logits.numel()))
-    parts = [
+    parts: Iterator[tuple[tuple[float, ...], Tensor]] = (
         (layout.weights[at : at + step], true_blocks(layout.block_of[at : at + step]))
         for at in range(0, len(layout.weights), step)
-    ]
-    if layout.singleton_weight > 0:
-        parts.append(((layout.singleton_weight,), is_member[:, None]))
-    for some, inside in parts:
+    )
+    singletons = [((layout.singleton_weight,), is_member[:, None])]
+    for some, inside in chain(parts, singletons if layout.singleton_weight > 0 else []):
         weights = torch.tensor(some, dtype=logits.dtype).to(logits.device, non_blocking=True)
         shares, own_largest, log_own = _softmax(torch.where(inside, logits[:, None], -torch.inf))
         terms = (largest[:, None] - own_largest) + (log_total[:, None] - log_own)
@@ -192,7 +192,7 @@ def _by_partitions(
 def _in_tree(
     logits: Tensor, labels: Tensor, factor: Tensor, layout: TensorLayout, *, with_gradient: bool
 ) -> Values:
-    """Go from the classes up to the coarsest blocks, and back: every block is visited once."""
+    """Go from the classes up to the coarsest blocks, then back: each pass visits a block once."""
     levels = list(zip(layout.weights, layout.n_blocks, reversed(layout.parents or ()), strict=True))
     whole = _Sums.over_all(logits)
     true_logits = logits.gather(1, labels[:, None])
@@ -209,8 +209,8 @@ def _in_tree(
     if not with_gradient:
         return losses[:, 0], None
     # The gradient by the logit of class j is W q_j - sum_t w_t q_j / Q(B_t), over the true blocks
-    # B_t that hold j. The sum is the share of j in the finest of them, times a factor that the
-    # block has for all of its classes: w_t + Q(B_t) / Q(B_s) times the factor of the coarser B_s.
+    # B_t that hold j. The sum is the share of j in the finest of them times a factor, which
+    # is the same for all classes of B_t: w_t + Q(B_t) / Q(B_s) times the factor of the coarser B_s.
     coarser, block_factor = whole, torch.zeros_like(whole.sums)
     shift, multiple = whole.shift, torch.zeros_like(whole.sums)
     for (weight, n_blocks, parent), (place, block) in zip(
@@ -232,9 +232,9 @@ def _in_tree(
 
 
 class _Sums(NamedTuple):
-    """Sums of exponentials over blocks, (n, blocks): the largest logit, and the sum beside it.
+    """Sums of exponentials over blocks, (n, blocks): the largest logit, and the sum relative to it.
 
-    Relative to its own largest logit no block underflows. Where all logits are -inf the sum is 0.
+    Relative to its own largest logit no block underflows. If all logits are -inf, the sum is 0.
     """
 
     largest: Tensor
@@ -263,15 +263,15 @@ class _Sums(NamedTuple):
         return _Sums(largest, torch.zeros_like(largest).index_add_(1, parent, parts))
 
     def share_of(self, coarser: _Sums) -> Tensor:
-        """Return the share of each block's sum in that of a coarser one."""
+        """Return the share of each block's sum in the sum of a coarser block."""
         ratio = (self.largest - coarser.shift).exp() * (self.sums / coarser.divisor)
         return torch.where(self.sums == 0, 0.0, ratio)
 
 
 class _Blocks(NamedTuple):
-    """The blocks of one partition: the largest logit of each, (n, blocks), and the sum over it.
+    """The blocks of one partition: their largest logits, (n, blocks), and sums relative to them.
 
-    A block of -inf logits alone must have no mass; its sum is 1, so that it has no gradient.
+    A block with only -inf logits must have no mass; its sum is 1, so that it has no gradient.
     """
 
     block: Tensor
@@ -295,15 +295,15 @@ class _Blocks(NamedTuple):
 
 
 def _times(p: Tensor, values: Tensor) -> Tensor:
-    # Where there is no mass an infinite value counts nothing, and neither does its gradient.
+    # Without mass, an infinite value adds nothing, and neither does its gradient.
     return p * torch.where(p == 0, 0.0, values)
 
 
 def _softmax(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the softmax over the last axis, the largest logit, and the log-sum-exp relative to it.
 
-    Kept apart: in rows of large logits their sum would round away the differences. Where all logits
-    are -inf the softmax is 0.
+    The last two are separate: in rows of large logits, their sum would round away the differences.
+    If all logits are -inf, the softmax is 0.
     """
     largest = logits.detach().amax(dim=-1)
     exponentials = (logits - _finite(largest)[..., None]).exp()

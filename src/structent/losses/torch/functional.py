@@ -30,8 +30,8 @@ from structent.structure.targets import checked_label_sets
 
 _REDUCTIONS = ("none", "mean", "sum")
 
-# A structure as the loss takes it: compiled once in eager mode; under torch.compile the tensors
-# block_of and weights, and with sets of classes also where each set begins and the classes of all.
+# The forms of a structure that the loss takes: compiled once in eager mode; under torch.compile the
+# tensors block_of and weights and, with sets of classes, the start of each set and all classes.
 Compiled: TypeAlias = Layout | CoarseLayouts | tuple[Tensor, ...]
 
 
@@ -61,13 +61,12 @@ def structured_cross_entropy(
     structure
         How the classes are related. With ``trivial(classes)`` every option gives what torch gives.
     weight, ignore_index, reduction, label_smoothing
-        As in torch; the mean divides as torch divides.
+        As in torch, including the divisor of the mean.
     label_sets
-        Where rows are labelled by classes, blocks or sets of classes: what
-        ``structure.encode_with_blocks(labels)`` gave. ``target`` then has its codes. A row of a
-        set C has the loss :math:`-\sum_t w_t \log Q(A_t)`, :math:`A_t` being the block of partition
-        t that holds C if one does, else C itself; its weight is the mean weight of the classes
-        of C.
+        The result of ``structure.encode_with_blocks(labels)``, if rows are labelled by classes,
+        blocks or sets of classes. ``target`` then has its codes. A row with the set C has the loss
+        :math:`-\sum_t w_t \log Q(A_t)`, where :math:`A_t` is the block of partition t that holds C,
+        or C itself if no block does. The weight of the row is the mean weight of the classes of C.
 
     Examples
     --------
@@ -105,7 +104,7 @@ def check_arguments(
     """Refuse logits and a target that do not fit each other or the structure."""
     usual = target.dim() == 1 and input.shape == (target.shape[0], n_classes)
     if usual and input.dtype == torch.float32 and target.dtype == torch.int64:
-        return  # to look at everything else would take longer than a small batch
+        return  # the other checks take longer than a small batch
     if not input.is_floating_point():
         raise StructureError(f"logits must be floating-point numbers, got {input.dtype}")
     if input.dim() == 0:
@@ -119,7 +118,7 @@ def check_arguments(
     if tuple(target.shape) != expected:
         raise LabelError(
             f"target must have shape {expected} for logits of shape {tuple(input.shape)}, got "
-            f"{target.dtype} of shape {tuple(target.shape)}; distributions have that of the logits"
+            f"{target.dtype} of shape {tuple(target.shape)}; distributions have the logits' shape"
         )
     if with_sets and target.is_floating_point():
         raise LabelError(
@@ -149,12 +148,12 @@ def check_options(
 
 
 def arrays_of(structure: RandomPartition) -> tuple[Tensor, Tensor]:
-    """Return block_of and weights as tensors on the CPU: what a compiled graph takes as inputs."""
+    """Return block_of and weights as tensors on the CPU: the inputs of a compiled graph."""
     return torch.from_numpy(structure.block_of.copy()), torch.from_numpy(structure.weights.copy())
 
 
 def arrays_of_sets(sets: tuple[tuple[int, ...], ...]) -> tuple[Tensor, Tensor]:
-    """Return sets of classes as tensors: where each begins, with one more end, and the classes."""
+    """Return sets of classes as tensors: their starts and the last end, and their classes."""
     start = torch.tensor([0, *map(len, sets)], dtype=torch.int64).cumsum(0)
     return start, torch.tensor([c for members in sets for c in members], dtype=torch.int64)
 
@@ -232,17 +231,17 @@ def _needs_gradient(logits: Tensor) -> bool:
 
 
 def _reduced(losses: Tensor, divisor: Tensor | float, reduction: str) -> Tensor:
-    """Return the losses, their sum, or their mean as torch takes it."""
+    """Return the losses, their sum, or their mean as torch defines it."""
     if reduction == "none":
         return losses
     return losses.sum() if reduction == "sum" else losses.sum() / divisor
 
 
 class _OfLabels(torch.autograd.Function):
-    """The loss of class indices or codes, with the gradient taken in the same visit of the logits.
+    """The loss of class indices or codes, with the gradient from the same pass over the logits.
 
-    Its options come as one tuple, (target, structure, weight, ignore_index, reduction): torch looks
-    at every argument of a function, twice.
+    Its options are one tuple, (target, structure, weight, ignore_index, reduction), because torch
+    inspects every argument of a function twice.
     """
 
     @staticmethod
@@ -255,7 +254,7 @@ class _OfLabels(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, None]:
-        """Return the gradient: handed out once without a copy, computed again for a second call."""
+        """Return the gradient: the first call gets it without a copy, a second recomputes it."""
         if torch.is_grad_enabled():  # create_graph=True: the gradient is to be differentiated
             (logits,) = ctx.saved_tensors
             return _differentiable_gradient(logits, grad_output, *ctx.options), None
@@ -265,13 +264,13 @@ class _OfLabels(torch.autograd.Function):
             _, gradient = _loss_and_gradient(logits, ctx.options, with_gradient=True)
         if grad_output.dim() > 0:
             gradient.mul_(grad_output.unsqueeze(1))
-        # On the CPU a look at one number takes less time than a pass over the gradient.
+        # On the CPU, reading one number takes less time than a pass over the gradient.
         elif not grad_output.is_cpu or float(grad_output) != 1.0:
             gradient.mul_(grad_output)
         return gradient, None
 
 
-# What _OfLabels.apply comes to where no transform of torch.func is at work: loss_of has looked.
+# What _OfLabels.apply does if no transform of torch.func is active; loss_of has checked that.
 _apply: Any = super(torch.autograd.Function, _OfLabels).apply
 
 
@@ -344,7 +343,7 @@ def _of_distributions(
     ignore_index: int,
     label_smoothing: float,
 ) -> tuple[Tensor, Tensor | float]:
-    """Return the losses of distributions, or of smoothed labels, and what the mean divides by."""
+    """Return the losses of distributions, or of smoothed labels, and the divisor of the mean."""
     if isinstance(structure, CoarseLayouts) or (isinstance(structure, tuple) and structure[2:]):
         return _of_smoothed_codes(logits, target, structure, weight, ignore_index, label_smoothing)
     n_classes = logits.shape[1]
@@ -355,12 +354,12 @@ def _of_distributions(
     else:
         kept = target != ignore_index
         labels = torch.where(kept, target.long(), 0)
-        # By comparison: torch's one_hot looks at the labels, which vmap does not allow.
+        # By comparison: torch's one_hot reads the labels' values, which vmap does not allow.
         classes = torch.arange(n_classes, device=labels.device).reshape(_along_classes(logits))
         p = (labels.unsqueeze(1) == classes).to(logits.dtype)
         if isinstance(structure, Layout) and labels.is_cpu and not transforms_are_active():
             check_labels(labels, n_classes)
-        else:  # labels cannot be looked at: a wrong one has the loss NaN
+        else:  # the labels' values cannot be read: a wrong one has the loss NaN
             is_class = (labels >= 0) & (labels < n_classes)
             p = torch.where(is_class.unsqueeze(1), p, torch.nan)
         divisor = (kept if weight is None else weight.to(logits.dtype)[labels] * kept).sum()
@@ -376,7 +375,7 @@ def _of_distributions(
 
 
 def _along_classes(logits: Tensor) -> tuple[int, ...]:
-    """Return the shape in which one number per class goes with logits of any pixels."""
+    """Return the shape that broadcasts one number per class over logits with any further axes."""
     return (1, logits.shape[1], *(1,) * (logits.dim() - 2))
 
 
@@ -388,7 +387,7 @@ def _of_smoothed_codes(
     ignore_index: int,
     label_smoothing: float,
 ) -> tuple[Tensor, Tensor | float]:
-    """Return (1 - s) loss(code) + s times the mean loss of the classes, and the same divisor."""
+    """Return (1 - s) loss(code) + s times the mean loss of the classes, and the usual divisor."""
     plain: Compiled
     if isinstance(structure, tuple):
         plain = structure[:2]

@@ -33,17 +33,17 @@ class StructuredCrossEntropy(nn.Module):
     ----------
     structure
         How the classes are related, in the order of the logits' columns. A sampler gives the
-        paper's variable loss: a new partition at each forward in training mode, which is one
-        training step; the number of steps is in the ``state_dict``. Keep it out of activation
-        checkpointing, which runs the forward twice.
+        paper's variable loss: in training mode each forward is one training step and draws a new
+        partition. The number of steps is in the ``state_dict``. Do not use a sampler inside
+        activation checkpointing, which runs the forward twice.
     weight, ignore_index, reduction, label_smoothing
         As in torch.
     eval_structure
-        With a sampler: the structure in evaluation mode, the singletons if None.
+        With a sampler, the structure in evaluation mode; None means the singletons.
     label_sets
-        Where rows are labelled by classes, blocks or sets of classes: what
-        ``structure.encode_with_blocks(labels)`` gave. The target of :meth:`forward` then has its
-        codes, of these rows or others.
+        The result of ``structure.encode_with_blocks(labels)``, if rows are labelled by classes,
+        blocks or sets of classes. The target of :meth:`forward` then has its codes, for these rows
+        or others.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class StructuredCrossEntropy(nn.Module):
         self.reduction = reduction
         self.label_smoothing = label_smoothing
         self.register_buffer("weight", weight)
-        # No buffers: the structure keeps its digits when the module is converted or moved.
+        # Not buffers, so the structure keeps its precision if the module is converted or moved.
         self.arrays: tuple[Tensor, ...] = arrays_of(self.structure)
         self.arrays_of_sets: tuple[Tensor, ...] = ()
         if self.label_sets is not None:
@@ -91,7 +91,7 @@ class StructuredCrossEntropy(nn.Module):
             self._registered = Registered(self.sampler)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:  # noqa: A002  torch's own name
-        """Return the loss of logits and a target, shaped as ``torch.nn.CrossEntropyLoss`` takes."""
+        """Return the loss of logits and a target, shaped as for ``torch.nn.CrossEntropyLoss``."""
         with_sets = self.label_sets is not None
         check_arguments(input, target, self.structure.n_classes, with_sets=with_sets)
         return loss_of(
@@ -114,7 +114,7 @@ class StructuredCrossEntropy(nn.Module):
             drawn = (*arrays, *self.arrays_of_sets)
         else:
             drawn = self._compiled(Layout.of(self.sampler.sample(int(self.step))))
-        self.step.add_(1)  # in place: to set an attribute of a module takes longer
+        self.step.add_(1)  # in place: setting an attribute of a module takes longer
         return drawn
 
     def _compiled(self, layout: Layout) -> Layout | CoarseLayouts:
@@ -144,9 +144,9 @@ class StructuredCrossEntropy(nn.Module):
         return f"{self.sampler or self.structure!r}, reduction={self.reduction!r}"
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
-        """Move the module, but not the number of the step: draws are made on the CPU.
+        """Move the module, but keep the step number on the CPU, where draws are made.
 
-        On another device every draw would wait for it.
+        If it were on another device, every draw would wait for that device.
         """
         step = self._buffers.get("step")
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]  # torch's own
@@ -163,7 +163,7 @@ class StructuredCrossEntropy(nn.Module):
 def _sampler_and_structure(
     structure: Any, eval_structure: RandomPartition | None
 ) -> tuple[PartitionSampler | None, RandomPartition]:
-    """Return the sampler, None if there is none, and the structure that holds without drawing."""
+    """Return the sampler or None, and the structure that is used if nothing is drawn."""
     if isinstance(structure, RandomPartition):
         if eval_structure is not None:
             raise StructureError("eval_structure goes with a sampler, got a fixed structure")

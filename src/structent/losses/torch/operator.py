@@ -1,7 +1,7 @@
 """The loss as custom operators, so that ``torch.compile`` traces it as one step.
 
-The blocks and weights of the structure are inputs of the operators, and so is the number of the
-training step for a drawn structure: nothing of them is frozen into a compiled graph.
+The blocks and weights of the structure are inputs of the operators, and for a drawn structure so is
+the number of the training step. None of them is frozen into a compiled graph.
 """
 
 from collections.abc import Callable
@@ -25,9 +25,9 @@ from structent.structure import PartitionSampler
 
 
 class Registered:
-    """A sampler under a number, by which :func:`draw_partition` finds it while this lives.
+    """A sampler and the number by which :func:`draw_partition` finds it while this object lives.
 
-    An operator takes no Python objects.
+    An operator cannot take Python objects.
     """
 
     def __init__(self, sampler: PartitionSampler) -> None:
@@ -40,10 +40,10 @@ _registered: "WeakValueDictionary[int, Registered]" = WeakValueDictionary()
 
 
 class _Layouts:
-    """Layouts of the tensors that a compiled graph gives to the operators, the last few.
+    """The last few layouts of tensors that a compiled graph gives to the operators.
 
-    A graph gives the same tensors in every step. They are known by their memory, and kept with
-    their layout, so that no other tensor can come to have that memory.
+    A graph gives the same tensors in every step. They are identified by their memory, and kept with
+    their layout so that no other tensor can get that memory.
     """
 
     def __init__(self, most: int) -> None:
@@ -60,7 +60,7 @@ class _Layouts:
         return layout
 
     def of_sets(self, layout: Layout, start: Tensor, members: Tensor) -> CoarseLayouts:
-        """Return the layouts of sets of classes, beside that of their structure."""
+        """Return the layouts of sets of classes, given the layout of their structure."""
 
         def made() -> CoarseLayouts:
             sets = np.split(members.numpy(), start.numpy()[1:-1])
@@ -73,7 +73,7 @@ class _Layouts:
         place = (*(tensor.data_ptr() for tensor in given), *key)
         with self._lock:
             found = self._kept.pop(place, None) or (given, made())
-            self._kept[place] = found  # last, as it was used last
+            self._kept[place] = found  # at the end, because it was used last
             if len(self._kept) > self._most:
                 del self._kept[next(iter(self._kept))]
         return found[1]
