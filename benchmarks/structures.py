@@ -17,6 +17,7 @@ from structent import LabelGraph, SpanningTreePartitions, structured_entropy
 from structent.structure.catalog import california_counties, cifar100
 
 TITLE = "Structures and entropy"
+MISSES = ""
 PATIENCE = 60.0
 
 

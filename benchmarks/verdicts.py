@@ -18,6 +18,7 @@ from scipy.stats import norm, t
 
 from structent import RandomPartition, circular, ordinal
 from structent.studies import Comparison, compare
+from structent.studies.differences import Difference
 
 TITLE = "The verdict of a comparison: how often it says that the structure is to be used"
 KEPT = Path(__file__).parent / "verdicts.jsonl"
@@ -104,7 +105,7 @@ def table() -> list[str]:
         limit = "" if design.is_true else f" (at most {0.05 + 2 * (0.05 * 0.95 / n) ** 0.5:.1%})"
         cells = [design.name, str(n), f"{shares[0]:.1%}{limit}", f"{shares[1]:.1%}"]
         cells += [f"{shares[2]:.1%}"]
-        cells += [f"{sum(line['tests'][test] for line in lines) / n:.1%}" for test in tests]
+        cells += [f"{sum(test in line['positive'] for line in lines) / n:.1%}" for test in tests]
         text.append("| " + " | ".join(cells) + " |")
     return text
 
@@ -119,11 +120,16 @@ def _found(design: Design, number: int) -> dict[str, Any]:
         "run": number,
         "finding": found.verdict.finding,
         "reason": found.verdict.reason,
-        "against_none": found.against_none.to_dict(),
-        "against_scrambled": found.against_scrambled.to_dict(),
-        "tests": {name: bool(test(found)) for name, test in _TESTS.items()},
+        "against_none": _interval(found.against_none),
+        "against_scrambled": _interval(found.against_scrambled),
+        "positive": [name for name, test in _TESTS.items() if test(found)],
         "seconds": round(found.seconds, 1),
     }
+
+
+def _interval(difference: Difference) -> dict[str, float]:
+    """Return the mean and the interval, without the differences of the single splits."""
+    return {name: round(getattr(difference, name), 6) for name in ("mean", "low", "high")}
 
 
 def _scrambled(structure: RandomPartition, rng: np.random.Generator) -> RandomPartition:
