@@ -27,15 +27,15 @@ TIMED = ("structures", "losses", "layers", "jax_losses", "boosting", "linear")
 KEPT: dict[str, tuple[str, Callable[[], list[str]]]] = {
     "quality": (quality.TITLE, quality.tables),
     "verdicts": (verdicts.TITLE, verdicts.table),
-    "budget": (budget.TITLE, budget.table),
 }
-# Measured in the environment of the peers: each line has its own versions.
-WITH_PEERS: dict[str, tuple[str, Callable[[], list[str]]]] = {
+# Measured by scripts of their own: each line has its machine and versions.
+BY_LINES: dict[str, tuple[str, Callable[[], list[str]]]] = {
+    "budget": (budget.TITLE, budget.page),
     "defaults": (defaults_page.TITLE, defaults_page.page),
     "engine": (engine_page.TITLE, engine_page.page),
     "choices": (choices.TITLE, choices.page),
 }
-ALL = (*TIMED, *KEPT, *WITH_PEERS)
+ALL = (*TIMED, *KEPT, *BY_LINES)
 VERSIONS = (
     "numpy", "scipy", "numba", "torch", "keras", "jax", "scikit-learn", "xgboost", "lightgbm",
 )  # fmt: skip
@@ -50,8 +50,8 @@ process, on one thread.
 
 def section(name: str) -> tuple[str, str]:
     """Return the title of a section, and its text as Markdown."""
-    if name in WITH_PEERS:
-        title, table = WITH_PEERS[name]
+    if name in BY_LINES:
+        title, table = BY_LINES[name]
         return title, "\n".join(table())
     if name in KEPT:
         title, table = KEPT[name]

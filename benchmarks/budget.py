@@ -1,66 +1,97 @@
-"""How long does a large comparison take? 100,000 rows, 20 features and 50 classes, all rows used.
+"""How long does a comparison take? A small and a large table, as a user types the command.
 
-``python -m benchmarks.budget`` makes the table, runs ``structent compare`` as a user would in a
-process of its own, and keeps time and memory in ``budget.jsonl``.
+``python -m benchmarks.budget`` makes the tables, runs ``structent compare`` in a process of its
+own, and keeps time and memory in ``budget.jsonl``. ``--tables small`` runs one of them. The command
+runs once before, on a part of the rows, so that compiled code is in Numba's cache.
 """
 
+import argparse
 import json
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-TITLE = "A large comparison: 100,000 rows, 20 features, 50 classes, default settings"
+from benchmarks.lines import Line, keep, kept, table_head, table_row, when_and_where
+
+TITLE = "How long a comparison takes: structent compare with its default settings"
 KEPT = Path(__file__).parent / "budget.jsonl"
-COMMAND = [
-    "compare", "big.parquet", "--target", "species", "--structure", "hierarchy:columns=genus",
-    "--report", "report.html", "--save", "model.structent", "--json",
-]  # fmt: skip
 
 
-def run() -> None:
-    """Run the command once, and keep what it took."""
-    with tempfile.TemporaryDirectory() as folder:
-        _big_table().write_parquet(Path(folder) / "big.parquet")
-        start = time.perf_counter()
-        structent = Path(sys.executable).parent / "structent"
-        result = subprocess.run(
-            [structent, *COMMAND], cwd=folder, capture_output=True, text=True, check=True
+class Table(NamedTuple):
+    """A table, the question about it, and what the command may take."""
+
+    name: str
+    rows: Callable[[], pl.DataFrame]
+    options: tuple[str, ...]
+    most_seconds: float
+    least_splits: int
+
+
+def run(names: list[str]) -> None:
+    """Run the command on each table once, and keep what it took."""
+    for name in names:
+        table = TABLES[name]
+        with tempfile.TemporaryDirectory() as folder:
+            rows = table.rows()
+            rows.sample(1000, seed=0).write_parquet(Path(folder) / "part.parquet")
+            rows.write_parquet(Path(folder) / "all.parquet")
+            _compared("part.parquet", table, folder)
+            start = time.perf_counter()
+            found = _compared("all.parquet", table, folder)
+            seconds = time.perf_counter() - start
+        keep(
+            KEPT,
+            {
+                "table": name,
+                "model": found["model"],
+                "seconds": round(seconds, 2),
+                "megabytes": round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024),
+                "rows": found["rows"],
+                "splits": found["splits"],
+                "finding": found["verdict"]["finding"],
+            },
         )
-        seconds = time.perf_counter() - start
-    found: dict[str, Any] = json.loads(result.stdout)
-    line = {
-        "model": found["model"],
-        "seconds": seconds,
-        "megabytes": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024,
-        "rows": found["rows"],
-        "splits": found["splits"],
-        "finding": found["verdict"]["finding"],
-    }
-    with KEPT.open("a") as file:
-        file.write(json.dumps(line) + "\n")
 
 
-def table() -> list[str]:
-    """Return what the runs took, as Markdown."""
-    limits = "time (at most 15 minutes) | memory (at most 4 GB) | rows used (all) | splits (6)"
-    text = ["", f"| model | {limits} | finding |", "|---|---|---|---|---|---|"]
-    for line in map(json.loads, KEPT.read_text().splitlines() if KEPT.exists() else []):
-        minutes, gigabytes = line["seconds"] / 60, line["megabytes"] / 1024
-        text.append(
-            f"| {line['model']} | {minutes:.1f} minutes | {gigabytes:.2f} GB "
-            f"| {line['rows']:,} | {line['splits']} | {line['finding']} |"
-        )
-    return text
+def _compared(file: str, table: Table, folder: str) -> Any:
+    structent = Path(sys.executable).parent / "structent"
+    output = ("--report", "report.html", "--save", "model.structent", "--json")
+    result = subprocess.run(
+        [structent, "compare", file, *table.options, *output],
+        cwd=folder, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return json.loads(result.stdout)
 
 
-def _big_table() -> pl.DataFrame:
+def page() -> list[str]:
+    """Return the last run of each table on each machine, as Markdown."""
+    last = {(line["table"], line["machine"]): line for line in kept(KEPT)}
+    head = ("table", "processor", "model", "time (at most)", "memory (at most)", "rows", "splits",
+            "finding")  # fmt: skip
+    text = ["", *table_head(*head)]
+    text += [_row(TABLES[name], line) for (name, _), line in sorted(last.items())]
+    return [when_and_where(list(last.values())), *text]
+
+
+def _row(table: Table, line: Line) -> str:
+    seconds, most = line["seconds"], table.most_seconds
+    missed = "" if seconds <= most else ": missed"
+    return table_row(
+        table.name, line["machine"], line["model"], f"{seconds:,.1f} s ({most:,.0f} s{missed})",
+        f"{line['megabytes'] / 1024:.2f} GB (4 GB)", f"{line['rows']:,}",
+        f"{line['splits']} (at least {table.least_splits})", line["finding"],
+    )  # fmt: skip
+
+
+def _large() -> pl.DataFrame:
     rng = np.random.default_rng(0)
     n_rows, n_features, n_classes = 100_000, 20, 50
     species = rng.integers(n_classes, size=n_rows)
@@ -68,14 +99,38 @@ def _big_table() -> pl.DataFrame:
     centres = rng.normal(size=(10, n_features))[genus]
     centres += 0.4 * rng.normal(size=(n_classes, n_features))[species]
     features = centres + 1.5 * rng.normal(size=(n_rows, n_features))
-    columns: dict[str, Any] = {
-        f"f{j}": features[:, j].astype(np.float32) for j in range(n_features)
-    }
+    columns = _columns(features)
     columns["species"] = [f"s{code:02d}" for code in species]
     columns["genus"] = [f"g{code}" for code in genus]
     return pl.DataFrame(columns)
 
 
+def _small() -> pl.DataFrame:
+    rng = np.random.default_rng(0)
+    month = rng.integers(12, size=1000)
+    features = rng.normal(size=(1000, 4))
+    features[:, 0] += 1.5 * np.cos(2 * np.pi * month / 12)
+    features[:, 1] += 1.5 * np.sin(2 * np.pi * month / 12)
+    return pl.DataFrame({**_columns(features), "month": month + 1})
+
+
+def _columns(features: np.ndarray) -> dict[str, Any]:
+    return {f"f{j}": features[:, j].astype(np.float32) for j in range(features.shape[1])}
+
+
+TABLES = {
+    "small": Table(
+        "1,000 rows x 4 columns x 12 classes", _small,
+        ("--target", "month", "--structure", "circular:width=3"), 5, 20,
+    ),
+    "large": Table(
+        "100,000 rows x 20 columns x 50 classes", _large,
+        ("--target", "species", "--structure", "hierarchy:columns=genus"), 900, 6,
+    ),
+}  # fmt: skip
+
 if __name__ == "__main__":
-    run()
-    print("\n".join(table()))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tables", nargs="*", choices=TABLES, default=list(TABLES))
+    run(parser.parse_args().tables)
+    print("\n".join(page()))

@@ -283,13 +283,13 @@ def test_a_wrong_structure_costs_next_to_nothing():
 def test_the_losses_of_the_search_are_those_of_scikit_learn_on_the_same_folds(monkeypatch):
     features, labels = rows_of(range(4), n=120)
     seen = []
-    own = prior._SearchOfC._try
+    own = prior.SearchOfC._try
 
     def remembered(search, step):
         own(search, step)
         seen.append((search.c(step), search.losses[step], search._folds))
 
-    monkeypatch.setattr(prior._SearchOfC, "_try", remembered)
+    monkeypatch.setattr(prior.SearchOfC, "_try", remembered)
     model = StructuredLogisticRegression(prior="auto", random_state=0, C=2.0, **TIGHT)
     model.fit(features, labels)
     for c, loss, folds in seen:
@@ -315,11 +315,11 @@ def test_the_search_finds_the_best_pair_of_all(monkeypatch, n):
     found = model.prior_[-1], model.C_
 
     def all_of_them(search, *_):
-        for step in range(len(prior.STEPS_OF_C)):
+        for step in prior.STEPS_OF_C:
             search._try(step)
 
-    monkeypatch.setattr(prior._SearchOfC, "from_the_smallest", all_of_them)
-    monkeypatch.setattr(prior._SearchOfC, "around", all_of_them)
+    monkeypatch.setattr(prior.SearchOfC, "from_the_smallest", all_of_them)
+    monkeypatch.setattr(prior.SearchOfC, "around", all_of_them)
     model.fit(features, labels)
     assert found == (model.prior_[-1], model.C_)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Real
 from typing import Any, Self
 
@@ -423,13 +424,35 @@ class StructuredLogisticRegression(
 
     def _logits(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
-        design: Design | None = self._design
-        if design is None:
-            features = self._features(X, reset=False)
-        else:
-            features = design.matrix(design.columns.codes(validated_table(self, X, reset=False)))
-        logits: NDArray[Any] = features @ self.coef_.T + self.intercept_
+        logits: NDArray[Any] = self._encoded(X, self._design) @ self.coef_.T + self.intercept_
         return logits
+
+    def _encoded(self, X: Any, design: Design | None) -> Any:
+        """Return the features of rows as those of the training rows were made."""
+        if design is None:
+            return self._features(X, reset=False)
+        return design.matrix(design.columns.codes(validated_table(self, X, reset=False)))
+
+
+def problems_of(
+    model: StructuredLogisticRegression, train: tuple[Any, Labels], held_out: tuple[Any, Labels]
+) -> tuple[LinearProblem, LinearProblem]:
+    """Return training rows and held-out rows encoded as ``fit`` does it, for a search of C.
+
+    The weights of the structure must be given, not to be chosen.
+    """
+    model._check_parameters()
+    features, labels, design = model._features_labels_and_design(*train, None)
+    given = given_structure(model.structure, labels, allow_blocks=model.allow_blocks)
+    structure = chosen_structure(model, given, features, labels, None)
+    problem = LinearProblem.of(model, structure, features, labels, None)
+    X, y = held_out
+    return problem, replace(
+        problem,
+        features=model._encoded(X, design),
+        codes=problem.classes.encode(y),
+        sample_weight=np.ones(len(y)),
+    )
 
 
 def _layout(design: Design | None) -> tuple[Any, ...] | None:

@@ -38,8 +38,8 @@ Coefs: TypeAlias = tuple[FloatArray, FloatArray]
 
 # Weights of the singletons that prior="auto" tries. Plain ridge comes first: ties go to it.
 PRIORS = (1.0, 0.8, 0.5, 0.2, 0.05)
-# The factors of C, from a strong penalty to a weak one.
-STEPS_OF_C = tuple(10.0 ** (step / 2) for step in range(-8, 9))
+# From a strong penalty to a weak one: a step is a factor of C, the square root of 10.
+STEPS_OF_C = range(-8, 9)
 # With prior="auto" fits aim at tol times this share of the gradient at zero.
 _SHARE = 0.1
 _STRONGEST = 1e150  # penalty: half a square of coefficients times it is finite
@@ -222,32 +222,34 @@ def chosen_prior(
     ]
     if not (folds and np.isfinite(model.C)):
         return Prior(candidates[0], float(model.C))
-    searches: list[_SearchOfC] = []
+    searches: list[SearchOfC] = []
     for candidate in candidates:
         if not searches:
-            search = _SearchOfC(model, candidate, folds, [None] * len(folds))
+            search = SearchOfC(model, candidate, folds, [None] * len(folds))
             search.from_the_smallest()
         else:
-            search = _SearchOfC(model, candidate, folds, searches[-1].coefs)
+            search = SearchOfC(model, candidate, folds, searches[-1].coefs)
             search.around(searches[-1].best)
         searches.append(search)
     best = min(searches, key=lambda search: search.losses[search.best])  # the first of equals
     return Prior(candidates[searches.index(best)], best.c(best.best))
 
 
-class _SearchOfC:
-    """The search for the best C with one prior: held-out losses by the index in ``STEPS_OF_C``.
+class SearchOfC:
+    """The search for the best C with one prior: the sum of the held-out losses by the step.
 
     Parameters
     ----------
     model
-        The estimator.
+        The estimator. Step 0 is its C.
     structure
         The structure of the prior; None for plain ridge.
     folds
         The rows to train on and the held-out rows of each fold.
     coefs
         The coefficients that each fold starts from; None for zero.
+    steps
+        The steps that may be tried.
     """
 
     def __init__(
@@ -256,10 +258,11 @@ class _SearchOfC:
         structure: Structure | None,
         folds: list[tuple[LinearProblem, LinearProblem]],
         coefs: list[Coefs | None],
+        steps: range = STEPS_OF_C,
     ) -> None:
         plain = Prior(structure, model.C).is_plain
         self._prior = None if plain or structure is None else gaussian_prior(structure)
-        self._model, self._folds = model, folds
+        self._model, self._folds, self._steps = model, folds, steps
         # Scaled by a power of two, which changes no choice: sums of huge weights would overflow.
         weights = [part.sample_weight for _, part in folds]
         exponent = ordinary_exponent(np.concatenate([*weights, np.zeros(1)]))
@@ -269,26 +272,26 @@ class _SearchOfC:
 
     @property
     def best(self) -> int:
-        """The place of the best C so far."""
+        """The step of the best C so far."""
         return min(self.losses, key=lambda step: self.losses[step])
 
     def c(self, step: int) -> float:
-        """Return the C at a place."""
-        return float(self._model.C * STEPS_OF_C[step])
+        """Return the C of a step."""
+        return float(self._model.C * 10.0 ** (step / 2))
 
     def from_the_smallest(self) -> None:
         """Try one C after the other until the loss has risen twice."""
-        for step in range(len(STEPS_OF_C)):
+        for step in self._steps:
             self._try(step)
             if step - self.best >= 2:
                 break
 
     def around(self, start: int) -> None:
-        """Try the C at a place, and then on both sides while the loss falls."""
+        """Try the C of a step, and then on both sides while the loss falls."""
         self._try(start)
         for side in (1, -1):
             step = start + side
-            while 0 <= step < len(STEPS_OF_C):
+            while step in self._steps:
                 self._try(step)
                 if self.best != step:
                     break

@@ -6,7 +6,7 @@ the trees, the penalty of the linear model. Then the model is trained again on a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -15,9 +15,9 @@ from sklearn.base import clone
 
 from structent.errors import StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
-from structent.estimators.linear import StructuredLogisticRegression
-from structent.metrics import block_log_loss
-from structent.structure import RandomPartition, trivial
+from structent.estimators.linear import StructuredLogisticRegression, problems_of
+from structent.estimators.prior import SearchOfC, given_prior
+from structent.structure import RandomPartition
 from structent.structure.samplers import Structure
 from structent.studies.fitting import Rows, structure_parameter
 from structent.studies.plan import Candidate
@@ -28,7 +28,7 @@ _NAMES = {
     "linear": "a linear model (StructuredLogisticRegression)",
 }
 # The penalties of a linear model: C is 10 to the half of a step.
-_LEAST_STEP, _MOST_STEP, _FIRST_STEP = -10, 8, -2
+_STEPS, _FIRST_STEP = range(-10, 9), -2
 
 # Rows to train on, and rows to validate on.
 Parts: TypeAlias = Sequence[tuple[Rows, Rows]]
@@ -203,20 +203,19 @@ class Linear:
         self, parts: Parts, structure: Structure, candidate: Candidate, plain: Tried | None
     ) -> Tried:
         """Return how good a candidate is with the best penalty."""
-        given = self._parameters(structure, candidate)
-        models = [clone(self.estimator).set_params(warm_start=True, **given) for _ in parts]
-
-        def loss_of(step: int) -> float:
-            total, n_rows = 0.0, 0
-            for model, (train, validation) in zip(models, parts, strict=True):
-                model.set_params(C=_penalty(step)).fit(train.features, train.target)
-                total += _log_loss(model, validation) * len(validation)
-                n_rows += len(validation)
-            return total / n_rows
-
-        first = _FIRST_STEP if plain is None else int(plain.settings["step"])
-        step, loss = _lowest(loss_of, first)
-        return Tried(candidate, structure, loss, {"step": step})
+        model = clone(self.estimator).set_params(C=1.0, **self._parameters(structure, candidate))
+        prior = given_prior(structure, model.prior, model.C)
+        folds = [
+            problems_of(
+                model, (train.features, train.target), (validation.features, validation.target)
+            )
+            for train, validation in parts
+        ]
+        search = SearchOfC(model, prior.structure, folds, [None] * len(folds), _STEPS)
+        search.around(_FIRST_STEP if plain is None else int(plain.settings["step"]))
+        n_rows = sum(len(validation) for _, validation in parts)
+        step = search.best
+        return Tried(candidate, structure, search.losses[step] / n_rows, {"step": step})
 
     def fitted(self, rows: Rows, tried: Tried) -> Any:
         """Return the linear model of a candidate."""
@@ -240,29 +239,3 @@ class Linear:
 
 def _penalty(step: int) -> float:
     return float(10.0 ** (step / 2))
-
-
-def _lowest(loss_of: Callable[[int], float], first: int) -> tuple[int, float]:
-    """Return the step with the lowest loss, starting at the first one while the loss falls."""
-    tried = {first: loss_of(first)}
-    for side in (1, -1):
-        step = first + side
-        while _LEAST_STEP <= step <= _MOST_STEP:
-            tried[step] = loss_of(step)
-            if tried[step] > min(tried.values()):
-                break
-            step += side
-    best = min(tried, key=lambda step: tried[step])
-    return best, tried[best]
-
-
-def _log_loss(model: Any, rows: Rows) -> float:
-    """Return the log loss of each row's class, or of its set of classes."""
-    proba, classes = model.predict_proba(rows.features), model.classes_.tolist()
-    if rows.coded.sets:
-        return block_log_loss(rows.labels, proba, trivial(classes), allow_blocks=True)
-    place = {label: column for column, label in enumerate(classes)}
-    column_of = np.array([place.get(label, -1) for label in rows.coded.classes])
-    with np.errstate(divide="ignore"):  # a probability of 0 costs infinitely much
-        losses = -np.log(proba[np.arange(len(rows)), column_of[rows.coded.codes]])
-    return float(losses.mean())
