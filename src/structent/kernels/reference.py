@@ -2,7 +2,8 @@
 
 Plain arrays in, plain arrays out, in any array namespace ``xp``. Shapes: ``logits`` (n, classes),
 ``labels`` (n,), ``distributions`` (n, classes), ``block_of`` (partitions, classes), ``weights``
-(partitions,). Memory is (partitions, n, classes): for reading and testing, not for training.
+(partitions,). Memory is at least (partitions, n, classes): for reading and testing, not for
+training.
 
 With q = softmax(logits), B_t(y) the block of partition t that holds y, Q(B) the sum of q over B,
 and W the sum of the weights (1, unless partitions were left out):

@@ -401,5 +401,5 @@ def test_a_draw_with_more_partitions_than_the_first_is_refused():
             return RandomPartition([Partition(range(K), cut) for cut in cuts])
 
     model = compiled(StructuredCrossEntropy(Growing()))
-    with pytest.raises(StructureError, match=r"as many partitions as the first, 1 .* got 2"):
+    with pytest.raises(StructureError, match=r"more partitions than the first one, 1 .* got 2"):
         fit(model, *batch(), batches=2, callbacks=[PartitionSchedule(model.loss)])

@@ -146,8 +146,8 @@ class HeldBlocks(keras.metrics.Metric):  # type: ignore[misc]  # Keras has no ty
         drawn = self._sampler.sample(iteration)
         if _n_coarse(drawn) > self._n_partitions:
             raise StructureError(
-                f"every draw must have as many partitions as the first, {self._n_partitions} plus "
-                f"the singletons, got {_n_coarse(drawn)} at iteration {iteration}; the arrays of a "
+                f"no draw may have more partitions than the first one, {self._n_partitions} plus the "
+                f"singletons, got {_n_coarse(drawn)} at iteration {iteration}; the arrays of a "
                 "traced step have a fixed shape"
             )
         self._hold(drawn)

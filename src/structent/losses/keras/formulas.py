@@ -239,7 +239,8 @@ def _losses_of_distributions(p: Tensor, rows: Tensor, blocks: Blocks, from_logit
 def _weighted_logs_of_blocks(columns: Tensor, tops: Tensor, chain: tuple[Step, ...]) -> Tensor:
     """The sum over the partitions of a chain of w_t lse(B_t(c)), for each class c, (classes, n).
 
-    It computes the log-sum-exps up the tree and adds them on the way down: O(n classes) in all.
+    It computes the log-sum-exps up the tree and adds them on the way down. Each block is visited
+    once in each direction.
     """
     logs, above = [], None
     for step in chain:

@@ -42,8 +42,8 @@ _registered: "WeakValueDictionary[int, Registered]" = WeakValueDictionary()
 class _Layouts:
     """The last few layouts of tensors that a compiled graph gives to the operators.
 
-    A graph gives the same tensors in every step. They are identified by their memory, and kept with
-    their layout so that no other tensor can get that memory.
+    Unless a structure is drawn, a graph gives the same tensors in every step. They are identified
+    by their memory, and kept with their layout so that no other tensor can get that memory.
     """
 
     def __init__(self, most: int) -> None:
