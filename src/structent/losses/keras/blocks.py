@@ -146,9 +146,9 @@ class HeldBlocks(keras.metrics.Metric):  # type: ignore[misc]  # Keras has no ty
         drawn = self._sampler.sample(iteration)
         if _n_coarse(drawn) > self._n_partitions:
             raise StructureError(
-                f"no draw may have more partitions than the first one, {self._n_partitions} plus the "
-                f"singletons, got {_n_coarse(drawn)} at iteration {iteration}; the arrays of a "
-                "traced step have a fixed shape"
+                "no draw may have more partitions than the first one, "
+                f"{self._n_partitions} plus the singletons, got {_n_coarse(drawn)} at iteration "
+                f"{iteration}; the arrays of a traced step have a fixed shape"
             )
         self._hold(drawn)
         self.is_drawn = True
