@@ -20,19 +20,11 @@ R = TypeVar("R")
 # error_model="numpy": division by zero gives inf or nan, as everywhere else in NumPy code.
 # fastmath={"contract"}: a * b + c may be one instruction, which only makes it more exact.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
-# The terms of a sum may be reordered, so that eight numbers are added at a time.
-_SUM_OPTIONS = {**OPTIONS, "fastmath": {"contract", "reassoc", "nsz"}}
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function that only compiled functions of the same file call."""
     compiled: Callable[P, R] = njit(forceinline=True, **OPTIONS)(function)
-    return compiled
-
-
-def summing(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile as ``inlined`` does, but let the compiler reorder sums."""
-    compiled: Callable[P, R] = njit(forceinline=True, **_SUM_OPTIONS)(function)
     return compiled
 
 

@@ -18,13 +18,15 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from structent._compiled import inlined, kernel, summing, within
+from structent._compiled import inlined, kernel, within
 from structent.kernels.bits import exp, log, ordered, unordered
+from structent.kernels.sums import sum_of, sum_where
 
 Array: TypeAlias = NDArray[Any]
 Position: TypeAlias = Any  # np.uint64
 
 DIGEST_OF_BITS = "ff9c5762eb7bd419"
+DIGEST_OF_SUMS = "2e4240a3bb04f096"
 
 NO_CURVATURE, BOUND, GRADIENT, FISHER = 0, 1, 2, 3
 
@@ -60,7 +62,7 @@ def visit_rows(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
     sums = np.ones(tile * weights.size, logits.dtype)
     logs = np.empty(tile * weights.size, logits.dtype)
     loss_total, begin, with_gradient = 0.0, first, gradient.size > 0
-    total_weight = singleton_weight + _sum(weights, _U(0), n_sums)
+    total_weight = singleton_weight + sum_of(weights, _U(0), n_sums)
     while begin < last:
         # A tile stays within one image, so that its logits are a rectangle of memory.
         pixel = begin % n_pixels
@@ -204,7 +206,7 @@ def _exponentials(
     if k < _SHORT:
         _exponentiate(e, _U(n_rows) * k)
         for r in range(n_rows):
-            totals[r] = _sum(e, _U(r) * k, k)
+            totals[r] = sum_of(e, _U(r) * k, k)
 
 
 @inlined
@@ -220,9 +222,9 @@ def _sum_blocks(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
         own = _U(start[b])
         size = _U(start[b + 1]) - own
         if is_range[b]:
-            sums[at + _U(t)] = _sum(e, e_at + _U(members[own]), size)
+            sums[at + _U(t)] = sum_of(e, e_at + _U(members[own]), size)
         elif _is_large(size, k):
-            sums[at + _U(t)] = _sum_where(e, e_at, k, block_of, ids_at, b)
+            sums[at + _U(t)] = sum_where(e, e_at, k, block_of, ids_at, b)
         else:
             sums[at + _U(t)] = _sum_at(e, e_at, members, own, size)
 
@@ -315,7 +317,7 @@ def _curvatures(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
         return
     weight = singleton_weight
     if kind == BOUND:
-        weight += _sum(weights, _U(0), _U(weights.size))
+        weight += sum_of(weights, _U(0), _U(weights.size))
     for r in range(n_rows):
         e_at, at = _U(r) * k, _U(begin + r) * k
         factor, inverse = row_weights[begin + r] * scale, 1 / totals[r]
@@ -377,15 +379,17 @@ def _exponentiate(x: Array, n: Position) -> None:
         x[j] = exp(x[j])
 
 
-@summing
+@inlined
 def _exponentiate_and_sum(
     x: Array, at: Position, n: Position, shift: float, out: Array, to: Position
 ) -> Any:
-    total = x.dtype.type(0)
-    for j in range(n):
-        value = exp(x[at + j] - shift)
-        out[to + j] = value
-        total += value
+    total, done = x.dtype.type(0), _U(0)
+    while done < n:
+        size = min(_U(_SHORT), n - done)  # few enough to be in the nearest cache when summed
+        for j in range(done, done + size):
+            out[to + j] = exp(x[at + j] - shift)
+        total += sum_of(out, to + done, size)
+        done += size
     return total
 
 
@@ -451,25 +455,7 @@ def _subtract_scaled_at(
         out[to + j] -= x[at + j] * factor
 
 
-@summing
-def _sum(x: Array, at: Position, n: Position) -> Any:
-    total = x.dtype.type(0)
-    for j in range(n):
-        total += x[at + j]
-    return total
-
-
-@summing
-def _sum_where(
-    x: Array, at: Position, n: Position, ids: Array, ids_at: Position, wanted: int
-) -> Any:
-    total, zero = x.dtype.type(0), x.dtype.type(0)
-    for j in range(n):
-        total += x[at + j] if ids[ids_at + j] == wanted else zero
-    return total
-
-
-@summing
+@inlined
 def _sum_at(x: Array, at: Position, members: Array, own: Position, n: Position) -> Any:
     # Four sums side by side, so that no addition waits for the last one.
     a = b = c = d = x.dtype.type(0)
