@@ -26,11 +26,11 @@ from benchmarks.lines import machine  # noqa: E402
 TIMED = ("structures", "losses", "layers", "jax_losses", "boosting", "linear")
 KEPT: dict[str, tuple[str, Callable[[], list[str]]]] = {
     "quality": (quality.TITLE, quality.tables),
-    "verdicts": (verdicts.TITLE, verdicts.table),
 }
-# Measured by scripts of their own: each line has its machine and versions.
+# Measured by scripts of their own, which also say when and where.
 BY_LINES: dict[str, tuple[str, Callable[[], list[str]]]] = {
     "budget": (budget.TITLE, budget.page),
+    "verdicts": (verdicts.TITLE, verdicts.page),
     "defaults": (defaults_page.TITLE, defaults_page.page),
     "engine": (engine_page.TITLE, engine_page.page),
     "choices": (choices.TITLE, choices.page),

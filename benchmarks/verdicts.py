@@ -85,10 +85,11 @@ def run(n_runs: int, designs: list[int]) -> None:
                     file.write(json.dumps(_found(design, number)) + "\n")
 
 
-def table() -> list[str]:
+def page() -> list[str]:
     """Return how often each finding was made, and the results of other tests, as Markdown."""
     tests = list(_TESTS)
     text = [
+        f"{len(_lines()):,} comparisons, run in November 2026 on AMD EPYC and Intel Xeon.",
         "",
         f"| design | runs | use it | do not use it | undecided | {' | '.join(tests)} |",
         "|---|---|---|---|---|" + "---|" * len(tests),
@@ -184,4 +185,4 @@ if __name__ == "__main__":
     parser.add_argument("--designs", type=int, nargs="*", default=list(range(len(DESIGNS))))
     given = parser.parse_args()
     run(given.runs, given.designs)
-    print("\n".join(table()))
+    print("\n".join(page()))
