@@ -38,7 +38,7 @@ Coefs: TypeAlias = tuple[FloatArray, FloatArray]
 
 # Weights of the singletons that prior="auto" tries. Plain ridge comes first: ties go to it.
 PRIORS = (1.0, 0.8, 0.5, 0.2, 0.05)
-# From a strong penalty to a weak one: a step is a factor of C, the square root of 10.
+# From a strong penalty to a weak one: each step multiplies C by the square root of 10.
 STEPS_OF_C = range(-8, 9)
 # With prior="auto" fits aim at tol times this share of the gradient at zero.
 _SHARE = 0.1
@@ -277,7 +277,7 @@ class SearchOfC:
 
     def c(self, step: int) -> float:
         """Return the C of a step."""
-        return float(self._model.C * 10.0 ** (step / 2))
+        return float(self._model.C * factor_of_c(step))
 
     def from_the_smallest(self) -> None:
         """Try one C after the other until the loss has risen twice."""
@@ -310,6 +310,11 @@ class SearchOfC:
                 self._judging[place],
             )  # fmt: skip
         self.losses[step] = loss
+
+
+def factor_of_c(step: int) -> float:
+    """Return what C is multiplied by at a step."""
+    return float(10.0 ** (step / 2))
 
 
 def fitted(model: Any, objective: LinearObjective, start: Coefs | None) -> Minimum:

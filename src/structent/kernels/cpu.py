@@ -6,7 +6,8 @@ loss, the gradient and the curvature. Sums of blocks that are too small to trust
 
 Functions take flat arrays and unsigned positions: a slice would cost more than the loop over a
 short row, and a signed index costs a comparison with 0. All other compiled functions are in this
-file, because Numba's cache does not see edits elsewhere: if ``bits`` changes, so must its digest.
+file, because Numba's cache does not see edits elsewhere: if ``bits`` or ``sums`` changes, so must
+its digest.
 """
 
 import math

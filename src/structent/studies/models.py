@@ -16,7 +16,7 @@ from sklearn.base import clone
 from structent.errors import StructentError
 from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.estimators.linear import StructuredLogisticRegression, problems_of
-from structent.estimators.prior import SearchOfC, given_prior
+from structent.estimators.prior import SearchOfC, factor_of_c, given_prior
 from structent.structure import RandomPartition
 from structent.structure.samplers import Structure
 from structent.studies.fitting import Rows, structure_parameter
@@ -27,7 +27,7 @@ _NAMES = {
     "boosting": "boosted trees (StructuredBoostingClassifier)",
     "linear": "a linear model (StructuredLogisticRegression)",
 }
-# The penalties of a linear model: C is 10 to the half of a step.
+# The penalties of a linear model, as steps from C = 1.
 _STEPS, _FIRST_STEP = range(-10, 9), -2
 
 # Rows to train on, and rows to validate on.
@@ -226,7 +226,7 @@ class Linear:
         """Return the estimator with the median of the penalties that were chosen."""
         step = int(np.median([tried.settings["step"] for tried in all_tried]))
         given = self._parameters(structure, candidate)
-        return clone(self.estimator).set_params(C=_penalty(step), **given)
+        return clone(self.estimator).set_params(C=factor_of_c(step), **given)
 
     @staticmethod
     def _parameters(structure: Structure, candidate: Candidate) -> dict[str, Any]:
@@ -235,7 +235,3 @@ class Linear:
             "weights": candidate.loss,
             "prior": 1.0 - candidate.sharing,
         }
-
-
-def _penalty(step: int) -> float:
-    return float(10.0 ** (step / 2))
