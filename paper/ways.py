@@ -18,12 +18,8 @@ from paper.weather import Draw, Examples
 from structent.estimators.boosting import StructuredBoostingClassifier
 from structent.estimators.linear import StructuredLogisticRegression
 from structent.metrics import block_accuracy, block_log_loss
-from structent.structure import (
-    RandomPartition,
-    structure_from_confusion,
-    trivial,
-)
-from structent.studies import out_of_fold_confusion
+from structent.structure import RandomPartition, trivial
+from structent.studies.learn import out_of_fold_confusion, structure_of_levels
 
 # Weights of the singletons in the loss and in the prior, and shares that leaves borrow: the choices
 # of "auto", without the one that means "none".
@@ -308,11 +304,17 @@ def _learned(rows: Examples, penalty: float, structure: Structure, seed: int) ->
 
 
 def learned_structure(rows: Examples, model: Any, structure: Structure, seed: int) -> Structure:
-    """Return a hierarchy of three levels from what a model without structure confuses."""
-    confusion = out_of_fold_confusion(
+    """Return a hierarchy of three levels from what a model without structure confuses.
+
+    A class without rows is a block of its own.
+    """
+    classes = tuple(sorted(structure.classes))
+    seen = np.isin(classes, rows.labels)
+    confusion = np.zeros((len(classes), len(classes)))
+    confusion[np.ix_(seen, seen)] = out_of_fold_confusion(
         *rows, estimator=model, random_state=seed, n_folds=3, n_jobs=1
     )
-    return structure_from_confusion(confusion, sorted(structure.classes), n_levels=_N_LEVELS)
+    return structure_of_levels(confusion, classes, _N_LEVELS)
 
 
 def scores(model: Any, rows: Examples, structure: Structure) -> Result:

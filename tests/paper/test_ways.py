@@ -332,6 +332,17 @@ def test_a_structure_is_learned_from_two_rows_a_class():
     assert set(learned.classes) == set(PLANTED.classes)
 
 
+def test_a_class_without_training_rows_is_alone_in_a_learned_structure():
+    rows = planted(n_train=15).train
+    unseen = rows.labels[0]
+    kept = rows.labels != unseen
+    learned = ways._learned(
+        type(rows)(rows.features[kept], rows.labels[kept]), 0.1, PLANTED, seed=0
+    )
+    assert set(learned.classes) == set(PLANTED.classes)
+    assert all((unseen,) in level.blocks for level in learned.partitions)
+
+
 # Boosted trees
 
 
