@@ -81,7 +81,7 @@ def women():
 
 
 def write_places(package):
-    """Write places of five regions in three countries; one has too few, one name is there twice and one is missing."""
+    """Write places of five regions in three countries; one has too few, one lacks a name."""
     package.mkdir(parents=True)
     rng = np.random.default_rng(0)
     lines = ["lat,lon,name,admin1,admin2,cc"]
