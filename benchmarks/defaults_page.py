@@ -20,9 +20,9 @@ CLASSIFIERS = (OURS, "scikit-learn", "XGBoost", "LightGBM", *OTHERS)
 MOST_ABOVE_RIVALS = 1.02
 EXPLANATION = (
     "Means of the splits; the lowest is bold. Columns: all (categorical). +-: standard error of "
-    "the ratio over the splits. A classifier that was stopped, or failed, has no figure. Our "
-    "defaults were chosen on other random splits of the tables that are marked with *; the last "
-    "line has the ranks on the tables that were not used for that."
+    "the ratio over the splits. A classifier that failed, or was stopped on some split, has no "
+    "figure. Our defaults were chosen on other random splits of the tables that are marked with *; "
+    "the last line has the ranks on the tables that were not used for that."
 )
 # Why a target is missed, and why another classifier is ahead.
 REASONS = """\
@@ -48,7 +48,7 @@ CLARITY, MOST_OF_CLARITY = "diamonds, clarity", 0.860
 
 
 class Compared(NamedTuple):
-    """One table: a line for each classifier and each split that all of them finished.
+    """One table: a line for each split of each classifier that finished as many as any other.
 
     ``without`` says why the other classifiers have no result.
     """
@@ -100,9 +100,11 @@ def _compared(lines: list[Line]) -> Compared:
         for name, _ in latest
         if name not in without
     }
-    shared = sorted(set.intersection(*finished.values())) if finished else []
-    by_classifier = {name: [latest[name, split] for split in shared] for name in finished}
-    return Compared(by_classifier if shared else {}, without)
+    splits = max(finished.values(), key=len, default=set())
+    for name in [name for name, its_own in finished.items() if its_own != splits]:
+        without[name] = f"{len(finished.pop(name))} of {len(splits)} splits"
+    by_classifier = {name: [latest[name, split] for split in sorted(splits)] for name in finished}
+    return Compared(by_classifier, without)
 
 
 def _losses(by_table: dict[str, Compared]) -> list[str]:
@@ -154,10 +156,10 @@ def _ratio_cell(found: Compared) -> str:
         ours["log_loss"] / theirs["log_loss"]
         for ours, theirs in zip(found.lines[OURS], found.lines[best], strict=True)
     ]
-    error = np.std(by_split, ddof=1) / len(by_split) ** 0.5 if len(by_split) > 1 else np.nan
-    ratio = _ratio_to_rivals(found)
+    ratio, n = _ratio_to_rivals(found), len(by_split)
+    error = f" +- {np.std(by_split, ddof=1) / n**0.5:.3f}" if n > 1 else ""
     missed = " (missed)" if ratio > MOST_ABOVE_RIVALS else ""
-    return f"{ratio:.3f} +- {error:.3f}{missed}"
+    return f"{ratio:.3f}{error}{missed}"
 
 
 def _best_rival(found: Compared) -> str | None:
