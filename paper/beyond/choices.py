@@ -64,8 +64,8 @@ CASES = (
     Case(tasks.COUNTIES, 500, "trees", ("structureboost",)),
     *(Case(task, 1000, "trees") for task in _ORDERS),
     Case(tasks.INTENTS, 5, "linear", ("hiclass",)),
-    Case(tasks.REGIONS, 4, "linear", ("hiclass",)),
     Case(tasks.IMAGES, 1000, "linear", ("hiclass",)),
+    Case(tasks.REGIONS, 4, "linear", ("hiclass",)),
 )
 _GRIDS = {
     "loss": list(ways.LOSS_WEIGHTS),
