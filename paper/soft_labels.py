@@ -13,13 +13,17 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from structent._typing import FloatArray
+from structent.estimators.linear_objective import LinearObjective
+from structent.kernels.layout import Layout
 from structent.metrics.distance import class_distances
-from structent.structure import RandomPartition, SpanningTreePartitions
+from structent.structure import RandomPartition, SpanningTreePartitions, trivial
 from structent.studies.levels import edges_between
 
 _SMOOTHING = 0.1
 # Copies of a row with less weight than this are left out.
 _LEAST_SHARE = 1e-4
+# A fit ends when no entry of the gradient exceeds this, or when gains are rounding errors.
+_TOL, _ROUNDING = 1e-6, 2.0**-30
 
 
 def distances_between(structure: RandomPartition | SpanningTreePartitions) -> FloatArray:
@@ -83,13 +87,16 @@ def fit_distributions(
 ) -> SoftLabelModel:
     r"""Return logistic regression on labels that are distributions q over the classes.
 
-    .. math:: \sum_i \left( \log \sum_c e^{z_{ic}} - \sum_c q_{ic} z_{ic} \right)
-        + \frac{1}{2C} \sum_{jc} W_{jc}^2, \qquad z_i = x_i W + b
+    .. math:: \frac{1}{n} \sum_i \left( \log \sum_c e^{z_{ic}} - \sum_c q_{ic} z_{ic} \right)
+        + \frac{1}{2Cn} \sum_{jc} W_{jc}^2, \qquad z_i = x_i W + b
+
+    The labels are only in a term that is linear in W and b. So this is the objective of the linear
+    model as if all rows had the first class, plus that term.
 
     Parameters
     ----------
     features
-        The features, (n, features).
+        The features, (n, features), in float32 or float64.
     distributions
         The distribution of each row, (n, classes).
     classes
@@ -99,25 +106,27 @@ def fit_distributions(
     start
         A model to start from; if None, all weights are 0.
     """
-    x, q = features.astype(np.float64), distributions
-    shape = (x.shape[1] + 1, len(classes))
+    n = len(features)
+    of_first = LinearObjective(
+        features, np.zeros(n, dtype=np.int64), np.ones(n),
+        Layout.of(trivial(classes.tolist())), penalty=1.0 / (penalty * n),
+    )  # fmt: skip
+    difference = (np.arange(len(classes)) == 0) - distributions
+    by_coef, by_intercept = difference.T @ features / n, difference.mean(axis=0)
+    parts = of_first.split(np.concatenate([by_coef.ravel(), by_intercept]))
+    slope = np.concatenate([part.ravel() for part in parts])
 
     def objective(parameters: FloatArray) -> tuple[float, FloatArray]:
-        weights = parameters.reshape(shape)
-        logits = x @ weights[:-1] + weights[-1]
-        normaliser = logsumexp(logits, axis=1, keepdims=True)
-        residual = np.exp(logits - normaliser) - q
-        gradient = np.vstack(
-            [x.T @ residual + weights[:-1] / penalty, residual.sum(axis=0, keepdims=True)]
-        )
-        loss = normaliser.sum() - (q * logits).sum() + (weights[:-1] ** 2).sum() / (2 * penalty)
-        return float(loss), gradient.ravel()
+        value, gradient = of_first(parameters)
+        return value + float(slope @ parameters), gradient + slope
 
+    weights = np.zeros((features.shape[1] + 1, len(classes))) if start is None else start.weights
     found = minimize(
-        objective, np.zeros(shape).ravel() if start is None else start.weights.ravel(), jac=True,
-        method="L-BFGS-B", options={"maxiter": 1000, "ftol": 1e-9, "gtol": 1e-6},
+        objective, of_first.joined(weights[:-1].T, weights[-1]), jac=True, method="L-BFGS-B",
+        options={"maxiter": 1000, "maxls": 50, "ftol": _ROUNDING, "gtol": _TOL},
     )  # fmt: skip
-    return SoftLabelModel(classes, found.x.reshape(shape))
+    coef, intercept = of_first.split(found.x)
+    return SoftLabelModel(classes, np.vstack([coef.T, intercept]))
 
 
 def copied_rows(

@@ -285,12 +285,10 @@ def _places_of_regions(data: Path, size: int, trial: int) -> Draw:  # noqa: ARG0
     letters = HashingVectorizer(analyzer="char_wb", ngram_range=(1, 3), n_features=2**12)
     components = TruncatedSVD(_N_COMPONENTS_OF_NAMES, random_state=0)
     components.fit(letters.transform(places.features[train]))
-    drawn = [
-        Examples(
-            components.transform(letters.transform(places.features[part])), places.labels[part]
-        )
-        for part in (train, validation, test)
-    ]
+    drawn = []
+    for part in (train, validation, test):
+        features = components.transform(letters.transform(places.features[part]))
+        drawn.append(Examples(features.astype(np.float32), places.labels[part]))
     return _standardised(*drawn)
 
 
