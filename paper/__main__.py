@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # it loads matplotlib
 _WEATHER = ("months", "counties")
 _PAPER = (*_WEATHER, "cifar100")
 _CIFAR100 = ("1A", "1B", "1C", "1D")
+_ENGINES = ("structent", "xgboost")
 _BEYOND = (
     "answers", "choices", "coarse_labels", "drawing", "joint_targets", "layers", "learned",
     "longer_training", "prior", "significance", "structureboost", "tables",
@@ -38,6 +39,7 @@ _FOR = {
     "preset": _PAPER,
     "sizes": _PAPER,
     "trials": ("cifar100",),
+    "engine": ("counties",),
     "problem": ("coarse_labels", "layers", "prior"),
     "backbone": ("cifar100",),
     "cache": ("cifar100",),
@@ -79,6 +81,10 @@ _Trials: TypeAlias = Annotated[
     int | None,
     typer.Option(help="Of 1A and 1B: how many trials of each size; else as many as the preset."),
 ]
+_Engine: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="Of counties: structent (our own trees) or xgboost; else both."),
+]
 _Problem: TypeAlias = Annotated[
     str | None,
     typer.Option(
@@ -109,6 +115,7 @@ def answer(  # noqa: PLR0913  a command has many options
     preset: _Preset = None,
     sizes: _Sizes = None,
     trials: _Trials = None,
+    engine: _Engine = None,
     problem: _Problem = None,
     backbone: _Backbone = None,
     cache: _Cache = None,
@@ -123,7 +130,9 @@ def answer(  # noqa: PLR0913  a command has many options
     Finished runs are kept in the folder of results; the same command continues from there.
     """
     output = Output(as_json=as_json, quiet=quiet)
-    given = _Given(question, data, experiment, preset, sizes, trials, problem, backbone, cache, out)
+    given = _Given(
+        question, data, experiment, preset, sizes, trials, engine, problem, backbone, cache, out
+    )
     _check(given, jobs)
     _load_packages(question)
     for each in _experiments(given):
@@ -150,6 +159,7 @@ class _Given:
     preset: str | None
     sizes: str | None
     trials: int | None
+    engine: str | None
     problem: str | None
     backbone: str | None
     cache: Path | None
@@ -172,7 +182,7 @@ class _Given:
 
     def whole(self) -> _Given:
         """Return the question without the choice of a part."""
-        return replace(self, sizes=None, problem=None)
+        return replace(self, sizes=None, engine=None, problem=None)
 
     def asked(self) -> Asked:
         """Return a question beyond the paper in the form that its module takes."""
@@ -209,6 +219,8 @@ def _check(given: _Given, jobs: int) -> None:
             f"--trials must be 1 or more and is for 1A and 1B, got {given.trials} with "
             f"{given.experiment}"
         )
+    if given.engine not in (None, *_ENGINES):
+        raise StructentError(f"--engine must be {' or '.join(_ENGINES)}, got {given.engine!r}")
     _check_data(given)
     most = available_threads()
     if not 1 <= jobs <= most:
@@ -277,9 +289,10 @@ def _of_the_paper(given: _Given) -> Experiment:
 
         return Months(given.data or Path(), preset, sizes)
     if given.question == "counties":
-        from paper.counties import Counties  # noqa: PLC0415
+        from paper.counties import ENGINES, Counties  # noqa: PLC0415
 
-        return Counties(given.data or Path(), preset, sizes)
+        engines = ENGINES if given.engine is None else (given.engine,)
+        return Counties(given.data or Path(), preset, sizes, engines)
     if given.experiment in ("1A", "1B"):
         from paper.small_network import SmallNetwork  # noqa: PLC0415
 

@@ -151,11 +151,13 @@ def boosted_trial(
     *,
     seed: int,
     n_threads: int,
+    engine: str = "xgboost",
 ) -> Result:
     """Return log loss on validation and test rows, and the number of trees, for every depth."""
     result: dict[str, list[float]] = {"depth": [], "validation": [], "test": [], "trees": []}
     for depth in schedule.depths:
         of_schedule = {
+            "engine": engine,
             "n_estimators": schedule.max_trees,
             "learning_rate": schedule.learning_rate,
             "max_depth": depth,

@@ -8,7 +8,7 @@ import pytest
 from sklearn.metrics import log_loss
 
 from paper import counties
-from paper.counties import Counties
+from paper.counties import ENGINES, Counties, engine_of
 from paper.experiment import key
 from paper.weather import draw
 from structent import LabelGraph, SpanningTreePartitions, StructuredBoostingClassifier
@@ -49,6 +49,14 @@ def test_every_run_of_a_preset_is_there_once(preset, n_runs):
     runs = Counties(Path(), preset).runs()
     assert len(runs) == len({key(settings) for settings in runs}) == n_runs
     assert {settings["preset"] for settings in runs} == {preset}
+
+
+def test_runs_of_our_engine_say_so_and_those_of_xgboost_are_as_they_were_recorded():
+    both = Counties(Path(), "smoke", engines=ENGINES).runs()
+    recorded = Counties(Path(), "smoke").runs()
+    assert [engine_of(settings) for settings in both] == ["structent"] * 16 + ["xgboost"] * 16
+    assert both[16:] == recorded
+    assert [{**settings, "engine": "structent"} for settings in recorded] == both[:16]
 
 
 @pytest.mark.parametrize("preset", ["paper", "quick", "smoke"])
@@ -109,16 +117,18 @@ def test_scrambled_is_the_same_map_with_the_counties_shuffled_anew_in_every_tria
 # Runs
 
 
-def test_a_run_is_the_classifier_of_its_structure_on_the_rows_of_its_trial(weather):
-    experiment = Counties(weather, "smoke")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_run_is_the_classifier_of_its_structure_on_the_rows_of_its_trial(weather, engine):
+    experiment = Counties(weather, "smoke", engines=(engine,))
     runs = [run for run in experiment.runs() if run["trial"] == 1]
     settings = next(run for run in runs if run["n_blocks"] == 20)
     result = experiment.run(settings, 1)
     rows = draw(weather, "county", n_train=200, n_validation=100, n_test=200, trial=1)
     model = StructuredBoostingClassifier(
-        SpanningTreePartitions(LabelGraph(EDGES, COUNTIES), 20, 0.5, seed=1), engine="xgboost",
+        SpanningTreePartitions(LabelGraph(EDGES, COUNTIES), 20, 0.5, seed=1), engine=engine,
         n_estimators=20, learning_rate=0.3, max_depth=2, reg_lambda=1.0, subsample=0.632,
-        early_stopping_rounds=30, random_state=1, n_jobs=1,
+        early_stopping_rounds=30, split_search="full", colsample=1.0, refit=False,
+        random_state=1, n_jobs=1,
     ).fit(*rows.train, eval_set=tuple(rows.validation))  # fmt: skip
     wanted = log_loss(rows.test.labels, model.predict_proba(rows.test.features), labels=COUNTIES)
     assert result["test"] == pytest.approx([wanted], abs=1e-6)

@@ -1,6 +1,7 @@
 """The page on counties, from runs made up so that its numbers can be worked out by hand."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -104,7 +105,7 @@ def test_tables_have_ours_beside_the_papers_chosen_both_ways():
         markdown(GOOD, []), "500"
     )
     # A mean of 3 + .4 / 3; the trials 0, .3, .1 have a standard error of .0882.
-    assert ours[:3] == ["500", "ours", "3.1333 ± 0.0882"]
+    assert ours[:3] == ["500", "XGBoost", "3.1333 ± 0.0882"]
     assert papers[1:] == ["the paper's", "3.883", "3.865", "3.866", "3.876", "3.868", "3.869"]
     assert differences[2:4] == ["**-0.0150 ± 0.0001**", "**-0.0200 ± 0.0001**"]
     assert papers_differences[2:] == ["-0.018", "-0.017", "-0.007", "-0.015", "-0.014"]
@@ -113,18 +114,18 @@ def test_tables_have_ours_beside_the_papers_chosen_both_ways():
 
 def test_the_table_of_controls_has_the_combinations_that_were_run():
     controls = markdown(GOOD, []).split("## Scrambled")[1]
-    assert "| training rows |  | 10 blocks, 0.5 | 5 blocks, 0.5 |" in controls
+    assert "| training rows | whose |  | 10 blocks, 0.5 | 5 blocks, 0.5 |" in controls
     structure, scrambled, gap = rows_of(controls, "500")
-    assert structure[2] == "**-0.0200 ± 0.0001**"
-    assert scrambled[2:] == ["+0.0020 ± 0.0001", "+0.0020 ± 0.0001"]
-    assert gap[2] == "+0.0220 ± 0.0000"
+    assert structure[1:4] == ["XGBoost", "structure", "**-0.0200 ± 0.0001**"]
+    assert scrambled[3:] == ["+0.0020 ± 0.0001", "+0.0020 ± 0.0001"]
+    assert gap[3] == "+0.0220 ± 0.0000"
     assert "Not run." in markdown(table_of(as_the_paper), []).split("## Scrambled")[1]
 
 
 def test_what_is_missing_is_said_to_be_not_run():
     some = [r for r in GOOD if r.settings["size"] < 20_000]
     ours = rows_of(markdown(some, []), "20,000")[0]
-    assert ours == ["20,000", "ours", *["not run"] * 6]
+    assert ours == ["20,000", "XGBoost", *["not run"] * 6]
     assert by_claim(some) == ["in part", "yes", "in part", "in part", "in part"]
     assert claims(some)[0].numbers.endswith("; 5 cells not run")
 
@@ -174,3 +175,45 @@ def test_the_figure_has_a_line_for_each_combination_and_each_control_that_was_ru
     assert lines["10 blocks, 0.5"][0] == pytest.approx(-0.02)
     assert lines["10 blocks, 0.5, scrambled"] == pytest.approx([0.002] * 6)
     assert "](counties-differences.svg)" in markdown(GOOD, [])
+
+
+def by_our_engine(runs, more=0.0):
+    """Return the same runs as our own engine's, with test losses that are higher by a number."""
+    return [
+        replace(
+            each,
+            settings={**each.settings, "engine": "structent"},
+            result={**each.result, "test": [loss + more for loss in each.result["test"]]},
+        )
+        for each in runs
+    ]
+
+
+UP_TO_10_000 = [r for r in GOOD if r.settings["size"] < 20_000]
+BOTH = [*UP_TO_10_000, *by_our_engine(GOOD, 0.004)]
+
+
+def test_two_engines_are_rows_of_the_same_tables_and_each_has_its_claims():
+    text = markdown(BOTH, [])
+    ours, theirs, papers, *_ = rows_of(text, "500")
+    assert (ours[1], theirs[1], papers[1]) == ("our engine", "XGBoost", "the paper's")
+    assert ours[2:4] == ["3.1373 ± 0.0882", "3.1223 ± 0.0882"]
+    first, again = text.split("## The same with XGBoost's trees")
+    assert "5 claims: 5 yes" in first
+    assert "5 claims: 1 yes, 4 in part" in again
+    assert "judged with our own engine's trees; the next section" in " ".join(first.split())
+
+
+def test_the_engines_are_compared_trial_by_trial():
+    between = markdown(BOTH, []).split("## One engine beside the other")[1].split("##")[0]
+    assert rows_of(between, "500")[0] == ["500", *["+0.0040 ± 0.0000"] * 6]
+    assert rows_of(between, "20,000")[0] == ["20,000", *["not run"] * 6]
+    assert "One engine beside the other" not in markdown(GOOD, [])
+
+
+def test_each_engine_has_a_panel_and_its_numbers():
+    ours, theirs = figures(BOTH)["counties-differences"].axes
+    assert (ours.get_title(), theirs.get_title()) == ("our engine", "XGBoost")
+    assert len(ours.get_xticks()) == 6
+    engines = [row["engine"] for row in summary(BOTH)["chosen on validation"]]
+    assert (engines.count("structent"), engines.count("xgboost")) == (6 * 8, 5 * 8)

@@ -72,7 +72,7 @@ def test_counties_as_json_are_json_and_nothing_else(paper_command, weather, tmp_
     )
     assert (code, err) == (0, "")
     assert json.loads(text) == json.loads((tmp_path / "counties.json").read_text())
-    assert len(numbers(tmp_path / "counties.jsonl")) == 16
+    assert len(numbers(tmp_path / "counties.jsonl")) == 2 * 16  # two engines
 
 
 @pytest.mark.parametrize("problem", ["months", "counties"])
@@ -113,11 +113,13 @@ def test_a_page_keeps_the_sizes_that_are_not_run_this_time(paper_command, weathe
             done = Finished(settings, result, 1.0, "2026-01-02", "a machine")
             Kept(tmp_path / "counties.jsonl").add(done)
     about = ["counties", "--preset", "paper", "--data", weather, "--out", tmp_path]
-    code, _, err = paper_command(*about, "--sizes", "500")  # all of that size are finished
+    code, _, err = paper_command(
+        *about, "--engine", "xgboost", "--sizes", "500"
+    )  # all of that size are finished
     assert code == 0, err
     page = (tmp_path / "counties.md").read_text()
-    assert "80 of 240 runs are finished" in page
-    assert "| 1,000 | ours | 2.0000" in page
+    assert "80 of 480 runs are finished" in page
+    assert "| 1,000 | XGBoost | 2.0000" in page
     assert f"Command: `python -m paper counties --preset paper --data {weather}`." in page
 
 
@@ -253,6 +255,8 @@ def test_nothing_heavy_is_loaded_before_a_question_is_asked():
         (["months", *SMOKE, "--jobs", "0"], "--jobs must be between 1 and the"),
         (["months", *SMOKE, "--jobs", f"{available_threads() + 1}"], "--jobs must be between 1"),
         (["months", *SMOKE, "--experiment", "1A"], "--experiment is for cifar100 alone"),
+        (["months", "--engine", "xgboost"], "--engine is for counties alone, got it with months"),
+        (["counties", "--engine", "gpu"], "--engine must be structent or xgboost, got 'gpu'"),
         (["months", "--backbone", "VGG16"], "--backbone is for cifar100 alone, got it with months"),
         (["answers", *SMOKE], "--preset is for months, counties, cifar100 alone, got it with ans"),
         (["months", "--problem", "months"], "--problem is for coarse_labels, layers, prior alone"),
