@@ -13,7 +13,7 @@ import typer
 from rich.markdown import Markdown
 
 from paper.beyond import Asked
-from paper.experiment import PRESETS, Experiment, Kept, do_runs
+from paper.experiment import PRESETS, Experiment, Kept, Settings, do_runs, key
 from structent._optional import load_optional
 from structent._threads import available_threads
 from structent.cli import options
@@ -345,8 +345,11 @@ def _page(given: _Given) -> Page:
     if given.question in _BEYOND:
         return _beyond(given.question).page(given.whole().asked())
     whole = _of_the_paper(given.whole())
-    finished = given.kept(whole).finished_of(whole.runs())
-    told = about(finished, len(whole.runs()), given.command())
+    runs = whole.runs()
+    if given.experiment == "1C":
+        runs = _of_all_networks(runs, given.kept(whole))
+    finished = given.kept(whole).finished_of(runs)
+    told = about(finished, len(runs), given.command())
     if given.experiment is not None:
         from paper import cifar100_pages  # noqa: PLC0415
 
@@ -358,6 +361,18 @@ def _page(given: _Given) -> Page:
     from paper import counties_page  # noqa: PLC0415
 
     return counties_page.page(finished, told)
+
+
+def _of_all_networks(runs: list[Settings], kept: Kept) -> list[Settings]:
+    """Return runs of a network, and the same runs of each other network that was run."""
+    known = {key({**run, "network": None}) for run in runs}
+    of_others = {
+        run.settings["network"]
+        for run in kept.finished()
+        if key({**run.settings, "network": None}) in known
+    }
+    networks = dict.fromkeys([runs[0]["network"], *sorted(of_others)])
+    return [{**run, "network": network} for network in networks for run in runs]
 
 
 def _report(page: Page, given: _Given, output: Output) -> None:

@@ -1,6 +1,7 @@
 """``python -m paper cifar100`` on made-up images: what it writes, and what it refuses."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -89,6 +90,16 @@ def test_1c_is_run_on_the_original_files_and_not_again(cifar100, backbone, tmp_p
 
     assert cifar100("1C", *given)[0] == 0
     assert finished(tmp_path) == lines
+
+
+def test_the_page_of_1c_has_every_network_that_was_run(cifar100, data, backbone, tmp_path):
+    other = tmp_path / "other.keras"
+    other.write_bytes(Path(backbone).read_bytes())
+    for network in (backbone, other):
+        assert cifar100("1C", "--data", data, "--backbone", network)[0] == 0
+    page = (tmp_path / "out" / "cifar100-1C.md").read_text()
+    assert "8 of 8 runs are finished" in page
+    assert all(f"{network}, 40 images | standard" in page for network in ("tiny", "other"))
 
 
 @pytest.mark.slow
