@@ -20,8 +20,16 @@ from importlib import import_module  # noqa: E402
 from importlib.metadata import version  # noqa: E402
 from pathlib import Path  # noqa: E402
 
-from benchmarks import budget, choices, defaults_page, engine_page, quality, verdicts  # noqa: E402
-from benchmarks.lines import machine  # noqa: E402
+from benchmarks import (  # noqa: E402
+    budget,
+    choices,
+    defaults_page,
+    engine_page,
+    growth,
+    quality,
+    verdicts,
+)
+from benchmarks.lines import commit, machine  # noqa: E402
 
 TIMED = ("structures", "losses", "layers", "jax_losses", "boosting", "linear")
 KEPT: dict[str, tuple[str, Callable[[], list[str]]]] = {
@@ -34,6 +42,7 @@ BY_LINES: dict[str, tuple[str, Callable[[], list[str]]]] = {
     "defaults": (defaults_page.TITLE, defaults_page.page),
     "engine": (engine_page.TITLE, engine_page.page),
     "choices": (choices.TITLE, choices.page),
+    "growth": (growth.TITLE, growth.page),
 }
 ALL = (*TIMED, *KEPT, *BY_LINES)
 VERSIONS = (
@@ -44,7 +53,9 @@ HEADER = """# Benchmark results
 
 Written by `make bench ARGS=--record`, or section by section: `make bench ARGS="linear --record"`.
 The machine is shared, so absolute times vary. Ratios come from alternatives that take turns in one
-process, on one thread.
+process, on one thread. The goal of a row is in brackets; if it is missed, the section says why.
+Goals of rows that had none before 2026-11-19 are the record of the day before plus about a tenth:
+they show when something became slower.
 """
 
 
@@ -74,7 +85,7 @@ def record(sections: dict[str, str]) -> None:
 def _when_and_where() -> str:
     versions = ", ".join(f"{name} {version(name)}" for name in VERSIONS)
     today, python = datetime.now(UTC), platform.python_version()
-    return f"{today:%Y-%m-%d}, {machine()}, Python {python}, {versions}"
+    return f"{today:%Y-%m-%d}, commit {commit()}, {machine()}, Python {python}, {versions}"
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.lines import Line, kept, table_head, table_row, when_and_where
+from benchmarks.timing import goal
 
 TITLE = "The boosting engine: time and memory, ours and its peers"
 KEPT = Path(__file__).parent / "engine.jsonl"
@@ -19,16 +20,17 @@ TARGETS = {
 }
 TARGETS_OF_FITS = {XGBOOST: 0.15, CHIMERA: 0.5}
 TARGET_OF_THREADS, TARGET_OF_PREDICTING, TARGET_OF_MEMORY = 0.62, 0.5, 2.5
+TARGETS_OF_COMPILING = {"empty": 30, "filled": 0.5}  # seconds
 
 Found = list[Line]
 
 
 def page() -> list[str]:
     """Return all parts that were measured, as Markdown."""
-    lines = kept(KEPT)
+    lines = _latest(kept(KEPT))
     text = [when_and_where(lines)] if lines else ["Nothing was measured yet."]
     for part, (title, rows) in PARTS.items():
-        found = _latest([line for line in lines if line["part"] == part])
+        found = [line for line in lines if line["part"] == part]
         if found:
             text += ["", f"### {title}", "", *rows(found)]
     return text
@@ -36,7 +38,7 @@ def page() -> list[str]:
 
 def _latest(lines: Found) -> Found:
     """Return the last line of each measurement."""
-    keys = ("name", "case", "threads", "cache", "rows", "classes")
+    keys = ("part", "name", "case", "threads", "cache", "rows", "classes")
     return list({str([line.get(key) for key in keys]): line for line in lines}.values())
 
 
@@ -74,8 +76,7 @@ def _predicting(found: Found) -> list[str]:
     times = _times(found)
     text = table_head("engine", "time", "ours / theirs (target)")
     for name in times:
-        target = TARGET_OF_PREDICTING if name == XGBOOST else None
-        cell = "-" if name == OURS else _ratio(times, OURS, name, target)
+        cell = "-" if name == OURS else _ratio(times, OURS, name, TARGET_OF_PREDICTING)
         text.append(table_row(name, _milliseconds(times, name), cell))
     return text
 
@@ -83,16 +84,20 @@ def _predicting(found: Found) -> list[str]:
 def _memory(found: Found) -> list[str]:
     text = table_head("engine", "beyond the table", "bins + gradient + margins = 1 (target)")
     for line in found:
-        target = _target(TARGET_OF_MEMORY if line["name"] == OURS else None, line["units"])
-        text.append(table_row(line["name"], f"{line['megabytes']:,.0f} MB", target))
+        units = line["units"]
+        cell = f"{units:.2f}" if line["name"] != OURS else _target(TARGET_OF_MEMORY, units)
+        text.append(table_row(line["name"], f"{line['megabytes']:,.0f} MB", cell))
     return text
 
 
 def _compiling(found: Found) -> list[str]:
     text = table_head("engine", "cache on disk", "first call minus second call")
-    return text + [
-        table_row(line["name"], line["cache"], f"{line['seconds']:.2f} s") for line in found
-    ]
+    for line in found:
+        seconds = line["seconds"]
+        most = goal(seconds, TARGETS_OF_COMPILING[line["cache"]], " s")
+        cell = f"{seconds:.2f} s" + f" {most}" * (line["name"] == OURS)
+        text.append(table_row(line["name"], line["cache"], cell))
+    return text
 
 
 def _curve(size: str) -> Callable[[Found], list[str]]:
@@ -136,13 +141,11 @@ def _milliseconds(times: dict[str, float], name: str) -> str:
     return f"{times[name]:,.2f} ms" if name in times else "-"
 
 
-def _ratio(times: dict[str, float], ours: str, theirs: str, target: float | None) -> str:
+def _ratio(times: dict[str, float], ours: str, theirs: str, target: float) -> str:
     if ours not in times or theirs not in times:
         return "-"
     return _target(target, times[ours] / times[theirs])
 
 
-def _target(target: float | None, value: float) -> str:
-    if target is None:
-        return f"{value:.2f} (no target)"
-    return f"{value:.2f} (at most {target:g}{'' if value <= target else ': missed'})"
+def _target(target: float, value: float) -> str:
+    return f"{value:.2f} {goal(value, target)}"

@@ -28,9 +28,17 @@ import numpy as np  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 from matplotlib.ticker import FuncFormatter, LogLocator  # noqa: E402
 
-from benchmarks.lines import Line, keep, kept, when_and_where  # noqa: E402
+from benchmarks.lines import (  # noqa: E402
+    Line,
+    keep,
+    kept,
+    table_head,
+    table_row,
+    when_and_where,
+)
 from structent import RandomPartition, circular  # noqa: E402
 
+TITLE = "How time grows with rows, classes and partitions, one thread"
 KEPT = Path(__file__).parent / "growth.jsonl"
 FIGURE = Path(__file__).parent.parent / "docs" / "images" / "growth.svg"
 N_FEATURES, N_ROUNDS, N_ITERATIONS = 20, 20, 20
@@ -194,16 +202,11 @@ def slope(x: list[float], seconds: list[float]) -> float:
 
 def figure(lines: list[Line]) -> Figure:
     """Return a row of panels for each thing, a panel for each size that grows."""
-    latest = {_key(line): line for line in lines}
     drawn = Figure(figsize=(9, 2.3 * len(WHAT)), layout="constrained")
     axes = drawn.subplots(len(WHAT), len(BY), squeeze=False)
     for row, (what, measured) in zip(axes, WHAT.items(), strict=True):
         for ax, by in zip(row, BY, strict=True):
-            found = sorted(
-                (line for line in latest.values() if (line["what"], line["by"]) == (what, by)),
-                key=lambda line, by=by: line[by],
-            )
-            x, y = [line[by] for line in found], [line["seconds"] for line in found]
+            x, y = _curve(lines, what, by)
             ax.loglog(x, y, marker="o", color="#0072b2", linewidth=1.2, markersize=4)
             fixed = ", ".join(f"{getattr(measured.base, o):,} {o}" for o in BY if o != by)
             grows = f", exponent {slope(x, y):.2f}" if len(x) > 1 else ""
@@ -217,6 +220,33 @@ def figure(lines: list[Line]) -> Figure:
             ax.grid(alpha=0.3)
         row[0].set_ylabel(f"seconds\n{measured.unit}", fontsize=8)
     return drawn
+
+
+def page() -> list[str]:
+    """Return every point as Markdown, with the exponent of growth between the last two."""
+    lines = kept(KEPT)
+    if not lines:
+        return ["Nothing was measured yet."]
+    text = [f"{when_and_where(lines)}. The other sizes stay as in the figure of docs/cost.md.", ""]
+    text += table_head("what", "grows", "seconds", "exponent")
+    for what in WHAT:
+        for by in BY:
+            x, y = _curve(lines, what, by)
+            points = ", ".join(
+                f"{value:,}: {seconds:.2g}" for value, seconds in zip(x, y, strict=True)
+            )
+            exponent = f"{slope(x, y):.2f}" if len(x) > 1 else "-"
+            text.append(table_row(what, by, points, exponent))
+    return text
+
+
+def _curve(lines: list[Line], what: str, by: str) -> tuple[list[float], list[float]]:
+    """Return the sizes of a curve and their seconds; the last line of a point counts."""
+    found = {
+        line[by]: line["seconds"] for line in lines if (line["what"], line["by"]) == (what, by)
+    }
+    sizes = sorted(found)
+    return sizes, [found[size] for size in sizes]
 
 
 def draw(lines: list[Line], file: Path) -> None:

@@ -5,7 +5,7 @@ import os
 import platform
 import subprocess
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,8 @@ def when_and_where(lines: list[Line]) -> str:
     parts = [" to ".join(days if len(days) < 2 else [days[0], days[-1]])]
     parts += sorted({line["machine"] for line in lines})
     parts += ["Python " + ", ".join(sorted({line["python"] for line in lines}))]
+    commits = {line["commit"] for line in lines if "commit" in line}
+    parts += [f"commit {min(commits)}" if len(commits) == 1 else f"{len(commits)} commits"]
     for package in PACKAGES:
         found = {line["versions"][package] for line in lines if package in line["versions"]}
         parts += [f"{package} {' and '.join(sorted(found))}"] if found else []
@@ -70,7 +72,7 @@ def _software() -> Line:
     return {
         "python": platform.python_version(),
         "versions": {name: found for name in PACKAGES if (found := _version(name))},
-        "commit": _commit(),
+        "commit": commit(),
     }
 
 
@@ -81,10 +83,16 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _commit() -> str:
-    """Return the commit of structent that is measured, marked if files differ from it."""
-    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
-    result = subprocess.run(
-        command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+@cache
+def commit() -> str:
+    """Return the commit of structent that is measured, marked if the library differs from it."""
+    here = partial(
+        subprocess.run,
+        cwd=Path(__file__).parent.parent,
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    return result.stdout.strip() or "unknown"
+    name = here(["git", "rev-parse", "--short", "HEAD"]).stdout.strip()
+    differs = here(["git", "diff", "--quiet", "HEAD", "--", "src"]).returncode
+    return (name or "unknown") + ("-dirty" if differs else "")

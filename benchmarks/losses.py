@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional as F  # noqa: N812  as everybody calls it
 
 from benchmarks.taxonomy import taxonomy
-from benchmarks.timing import interleaved_medians
+from benchmarks.timing import goal, interleaved_medians, ratio
 from structent import PartitionSampler, RandomPartition, SpanningTreePartitions
 from structent.kernels.layout import Layout
 from structent.losses.keras import StructuredCrossEntropy as KerasStructuredCrossEntropy
@@ -36,7 +36,7 @@ MISSES = """Why goals are missed:
 
 
 def rows() -> Iterator[tuple[str, str, str, str]]:
-    """Yield case, structent's time, torch's time, and the ratio with its target."""
+    """Yield case, structent's time, torch's time, and the ratio with its goal."""
     torch.set_num_threads(1)
     deep = taxonomy(1000, (500, 250, 125, 64, 32, 16, 8))
     wide = taxonomy(10_000, (3000, 1000, 300, 100, 30, 8))
@@ -45,15 +45,13 @@ def rows() -> Iterator[tuple[str, str, str, str]]:
     yield _row("(1024, 12), months", months(), (1024, 12), 1.3)
     yield _row("(512, 1000), tree of depth 8", deep, (512, 1000), 0.75)
     yield _row("(256, 10000), taxonomy of 7 levels, any order", wide, (256, 10_000), 0.55)
-    yield _module_row(
-        "(1024, 58), counties, a new partition each call", counties, (1024, 58), "at most 1.45"
-    )
+    yield _module_row("(1024, 58), counties, a new partition each call", counties, (1024, 58), 1.45)
     yield _row("(4, 100, 64, 64), segmentation", cifar100(), (4, 100, 64, 64), 1.0)
     yield _portable("(256, 10000), torch operations alone", wide, (256, 10_000), 2.0)
     yield _evaluation("(256, 10000), no gradient", wide, (256, 10_000))
     yield _threads("(256, 10000), two threads against one", wide, (256, 10_000))
     yield _keras("(256, 100), Keras on torch, against its own loss", cifar100(), (256, 100))
-    yield _module_row("(256, 100), module against module", cifar100(), (256, 100), "no target")
+    yield _module_row("(256, 100), module against module", cifar100(), (256, 100), 1.1)
     yield _memory("(1024, 10000), extra memory of a step, logits = 1")
 
 
@@ -77,7 +75,7 @@ def _compared(
     case: str,
     ours: Callable[[], object],
     peer: Callable[[], object],
-    target: str,
+    at_most: float,
     shape: tuple[int, ...],
 ) -> tuple[str, str, str, str]:
     rounds = max(15, min(400, int(4e7 / np.prod(shape))))
@@ -86,29 +84,29 @@ def _compared(
         case,
         f"{seconds['ours'] * 1e6:,.0f} us",
         f"{seconds['peer'] * 1e6:,.0f} us",
-        f"{seconds['ours'] / seconds['peer']:.2f} ({target})",
+        ratio(seconds["ours"], seconds["peer"], at_most),
     )
 
 
 def _row(
-    case: str, structure: RandomPartition, shape: tuple[int, ...], target: float
+    case: str, structure: RandomPartition, shape: tuple[int, ...], at_most: float
 ) -> tuple[str, str, str, str]:
     """Compare function with function."""
     ours = _training_step(partial(structured_cross_entropy, structure=structure), shape)
     peer = _training_step(F.cross_entropy, shape)
-    return _compared(case, ours, peer, f"at most {target}", shape)
+    return _compared(case, ours, peer, at_most, shape)
 
 
 def _module_row(
     case: str,
     structure: RandomPartition | PartitionSampler,
     shape: tuple[int, ...],
-    target: str,
+    at_most: float,
 ) -> tuple[str, str, str, str]:
     """Compare module with module."""
     ours = _training_step(StructuredCrossEntropy(structure), shape)
     peer = _training_step(torch.nn.CrossEntropyLoss(), shape)
-    return _compared(case, ours, peer, target, shape)
+    return _compared(case, ours, peer, at_most, shape)
 
 
 def _keras(
@@ -118,11 +116,11 @@ def _keras(
     structured = KerasStructuredCrossEntropy(structure)
     ours = _training_step(lambda logits, labels: structured(labels, logits), shape)
     peer = _training_step(lambda logits, labels: own(labels, logits), shape)
-    return _compared(case, ours, peer, "at most 1.4", shape)
+    return _compared(case, ours, peer, 1.4, shape)
 
 
 def _portable(
-    case: str, structure: RandomPartition, shape: tuple[int, ...], target: float
+    case: str, structure: RandomPartition, shape: tuple[int, ...], at_most: float
 ) -> tuple[str, str, str, str]:
     logits, labels = _problem(shape)
     layout = Layout.of(structure)
@@ -133,7 +131,7 @@ def _portable(
         )
 
     peer = _training_step(F.cross_entropy, shape)
-    return _compared(case, ours, peer, f"at most {target}", shape)
+    return _compared(case, ours, peer, at_most, shape)
 
 
 def _evaluation(
@@ -150,7 +148,7 @@ def _evaluation(
         return run
 
     ours, peer = without_gradient(loss), without_gradient(F.cross_entropy)
-    return _compared(case, ours, peer, "no target", shape)
+    return _compared(case, ours, peer, 1.0, shape)
 
 
 def _threads(
@@ -163,7 +161,7 @@ def _threads(
         step()
         torch.set_num_threads(1)
 
-    return _compared(case, two, step, "below 1", shape)
+    return _compared(case, two, step, 1.0, shape)
 
 
 _PEAK = """
@@ -199,4 +197,4 @@ def _memory(case: str) -> tuple[str, str, str, str]:
         )
         for ours in (True, False)
     )  # fmt: skip
-    return case, f"{ours:.2f} x", f"{peer:.2f} x", f"{ours / peer:.2f} (structent at most 2 x)"
+    return case, f"{ours:.2f} x {goal(ours, 2, ' x')}", f"{peer:.2f} x", f"{ours / peer:.2f}"

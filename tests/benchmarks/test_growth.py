@@ -1,5 +1,6 @@
 """Growth curves: what is measured, what is left to measure, and what is drawn of it."""
 
+import json
 import subprocess
 import sys
 
@@ -80,6 +81,17 @@ def test_the_figure_has_a_panel_for_each_and_the_exponent_of_growth():
 def test_of_two_lines_of_a_point_the_later_one_counts():
     again = {**LINES[0], "seconds": 7.0}
     assert growth.figure([*LINES, again]).axes[0].lines[0].get_ydata()[0] == 7.0
+
+
+def test_the_page_has_every_point_and_the_exponents(tmp_path, monkeypatch):
+    monkeypatch.setattr(growth, "KEPT", tmp_path / "growth.jsonl")
+    assert growth.page() == ["Nothing was measured yet."]
+    growth.KEPT.write_text("".join(json.dumps(each) + "\n" for each in LINES))
+    rows = [row for row in growth.page() if row.startswith("| loss |")]
+    assert (
+        rows[1] == "| loss | classes | 12: 0.14, 120: 14, 1,200: 1.4e+03, 12,000: 1.4e+05 | 2.00 |"
+    )
+    assert len(growth.page()) == 2 + 2 + 4 * 3
 
 
 def test_the_figure_is_the_same_file_again(tmp_path):
