@@ -38,7 +38,6 @@ _FOR = {
     "experiment": ("cifar100",),
     "preset": _PAPER,
     "sizes": _PAPER,
-    "trials": ("cifar100",),
     "engine": ("counties",),
     "problem": ("coarse_labels", "layers", "prior"),
     "backbone": ("cifar100",),
@@ -77,10 +76,6 @@ _Sizes: TypeAlias = Annotated[
     str | None,
     typer.Option(help="Of the paper: training set sizes, separated by commas; else all."),
 ]
-_Trials: TypeAlias = Annotated[
-    int | None,
-    typer.Option(help="Of 1A and 1B: how many trials of each size; else as many as the preset."),
-]
 _Engine: TypeAlias = Annotated[
     str | None,
     typer.Option(help="Of counties: structent (our own trees) or xgboost; else both."),
@@ -114,7 +109,6 @@ def answer(  # noqa: PLR0913  a command has many options
     experiment: _Experiment = None,
     preset: _Preset = None,
     sizes: _Sizes = None,
-    trials: _Trials = None,
     engine: _Engine = None,
     problem: _Problem = None,
     backbone: _Backbone = None,
@@ -130,9 +124,7 @@ def answer(  # noqa: PLR0913  a command has many options
     Finished runs are kept in the folder of results; the same command continues from there.
     """
     output = Output(as_json=as_json, quiet=quiet)
-    given = _Given(
-        question, data, experiment, preset, sizes, trials, engine, problem, backbone, cache, out
-    )
+    given = _Given(question, data, experiment, preset, sizes, engine, problem, backbone, cache, out)
     _check(given, jobs)
     _load_packages(question)
     for each in _experiments(given):
@@ -158,7 +150,6 @@ class _Given:
     experiment: str | None
     preset: str | None
     sizes: str | None
-    trials: int | None
     engine: str | None
     problem: str | None
     backbone: str | None
@@ -174,8 +165,6 @@ class _Given:
             parts += ["--preset", self.preset or "quick"]
         if self.data is not None:
             parts += ["--data", str(self.data)]
-        if self.trials is not None:
-            parts += ["--trials", str(self.trials)]
         if self.experiment in ("1C", "1D"):
             parts += ["--backbone", self.backbone or "MobileNetV2"]
         return shlex.join(parts)
@@ -213,11 +202,6 @@ def _check(given: _Given, jobs: int) -> None:
     if given.experiment in ("1C", "1D") and given.sizes is not None:
         raise StructentError(
             f"--sizes is for 1A, months and counties, got it with {given.experiment}"
-        )
-    if given.trials is not None and (given.experiment not in ("1A", "1B") or given.trials < 1):
-        raise StructentError(
-            f"--trials must be 1 or more and is for 1A and 1B, got {given.trials} with "
-            f"{given.experiment}"
         )
     if given.engine not in (None, *_ENGINES):
         raise StructentError(f"--engine must be {' or '.join(_ENGINES)}, got {given.engine!r}")
@@ -296,7 +280,7 @@ def _of_the_paper(given: _Given) -> Experiment:
     if given.experiment in ("1A", "1B"):
         from paper.small_network import SmallNetwork  # noqa: PLC0415
 
-        return SmallNetwork(given.data, preset, given.experiment, sizes, given.trials)
+        return SmallNetwork(given.data, preset, given.experiment, sizes)
     backbone = given.backbone or "MobileNetV2"
     if given.experiment == "1C":
         from paper.fine_tuning import FineTuning  # noqa: PLC0415

@@ -8,7 +8,7 @@ separate the effect of the structure's meaning from regularisation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import keras  # type: ignore[import-untyped]  # Keras has no types
@@ -58,8 +58,8 @@ _PAPER = {
 # With cosine decay the mean rate is half the initial one. All rates add up to the paper's sum, but
 # for 5,000 images (0.6 of it, about ten minutes) and 50,000 (half of it, about an hour).
 _QUICK = {
-    1000: _quick(3, 1e-3, 90, 5),
-    2500: _quick(3, 1e-3, 90, 5),
+    1000: _quick(10, 1e-3, 90, 5),
+    2500: _quick(10, 1e-3, 90, 5),
     5000: _quick(3, 1e-3, 60, 4),
     10_000: _quick(3, 1e-3, 60, 4),
     50_000: _quick(1, 1e-3, 30, 2),
@@ -84,15 +84,12 @@ class SmallNetwork:
         "1A" or "1B".
     sizes
         Which training set sizes of the experiment to run; all if None.
-    n_trials
-        How many trials of each size; the preset's number if None. It changes no result.
     """
 
     data: Path | None
     preset: str
     experiment: str
     sizes: tuple[int, ...] | None = None
-    n_trials: int | None = None
 
     @property
     def name(self) -> str:
@@ -131,7 +128,6 @@ class SmallNetwork:
     def runs_of(self, experiment: str, size: int, losses: tuple[str, ...]) -> list[Settings]:
         """Return every trial of some losses at one size."""
         schedule = SCHEDULES[self.preset][size]
-        schedule = replace(schedule, n_trials=self.n_trials or schedule.n_trials)
         return settings_of_trials(
             experiment, self.preset, losses, size=size, network=NETWORK, schedule=schedule
         )

@@ -26,6 +26,7 @@ from paper.training import SINGLETON_WEIGHT_OF_LAYER
 from structent.studies.progress import OnProgress
 
 _SIZES, _LARGE = (1000, 2500), (5000,)
+_N_TRIALS = 3  # 1A has more with few images
 _PROBLEMS = ("1A", "1D", "1A-5000", "1C")
 _ALL = (*PAPER_LOSSES, *LAYERS)
 _PAIRS = [
@@ -69,8 +70,9 @@ class FromNothing:
         return self._network.run(settings, n_threads)
 
     def runs_of(self, size: int, losses: tuple[str, ...]) -> list[Settings]:
-        """Return the runs of some losses with one number of images."""
-        return self._network.runs_of("1A", size, losses)
+        """Return the runs of some losses with one number of images, in the first trials."""
+        runs = self._network.runs_of("1A", size, losses)
+        return [run for run in runs if run["trial"] < _N_TRIALS]
 
     @property
     def _network(self) -> SmallNetwork:

@@ -254,11 +254,6 @@ def test_more_trials_leave_those_that_were_done_as_they_are(monkeypatch):
     assert all(run in after for run in before)
 
 
-def test_more_trials_are_the_recorded_ones_and_others_after_them():
-    few, many = (
-        SmallNetwork(None, "quick", "1A", (1000, 2500), n_trials).runs() for n_trials in (None, 10)
-    )
-    known = {key(run) for run in many}
-    assert {key(run) for run in few} < known
-    assert len(many) == len(known) == 2 * 2 * 10
-    assert {run["trial"] for run in many} == set(range(10))
+@pytest.mark.parametrize("size", [1000, 2500])
+def test_with_few_images_there_are_as_many_trials_as_in_the_paper(size):
+    assert SCHEDULES["quick"][size].n_trials == SCHEDULES["paper"][size].n_trials == 10
