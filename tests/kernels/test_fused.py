@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import softmax
 
 from structent import (
     LabelError,
@@ -74,6 +75,35 @@ def test_loss_and_gradient_are_those_of_the_reference(problem, dtype):
         run(structure, logits, labels, dtype), expected(structure, logits, labels), strict=True
     ):
         np.testing.assert_allclose(found, wanted, **TOLERANCE[dtype])
+
+
+@DTYPES
+@given(
+    rng=st.integers(0, 2**32 - 1).map(np.random.default_rng),
+    shape=st.tuples(st.integers(0, 400), st.sampled_from([1, 2, 12, 100, 513, 5000])),
+    scale=st.sampled_from([0.0, 1.0, 50.0, 1e4]),
+)
+def test_probabilities_are_the_softmax_of_each_row(dtype, rng, shape, scale):
+    logits = (scale * rng.normal(size=shape)).astype(dtype)
+    found = fused.probabilities(logits)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, softmax(logits.astype(float), axis=1), **TOLERANCE[dtype])
+
+
+def test_probabilities_do_not_depend_on_the_order_in_memory():
+    logits = np.random.default_rng(0).normal(size=(30, 7))
+    found = fused.probabilities(np.asfortranarray(logits))
+    np.testing.assert_array_equal(found, fused.probabilities(logits))
+    np.testing.assert_array_equal(fused.probabilities(logits[::3]), found[::3])
+
+
+@DTYPES
+def test_probabilities_of_a_row_with_nan_are_nan_and_others_are_not(dtype):
+    logits = np.zeros((3, 4), dtype)
+    logits[1, 2] = np.nan
+    found = fused.probabilities(logits)
+    assert np.isnan(found[1]).all()
+    np.testing.assert_array_equal(found[[0, 2]], 0.25)
 
 
 @DTYPES

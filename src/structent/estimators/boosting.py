@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
@@ -51,6 +51,7 @@ from structent.estimators.training import (
     round_progress,
 )
 from structent.estimators.weights import chosen_structure, weights_of
+from structent.kernels.fused import probabilities
 from structent.structure.samplers import Structure
 
 
@@ -313,7 +314,7 @@ class StructuredBoostingClassifier(
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probabilities of the classes, (n, classes), in the order of ``classes_``."""
-        return softmax(self._logits(X), axis=1)
+        return probabilities(self._logits(X))
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithms of the probabilities, exact also if these underflow."""

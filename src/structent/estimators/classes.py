@@ -131,7 +131,7 @@ class Classes:
 
     def sorted(self, columns: NDArray[Any]) -> NDArray[Any]:
         """Return the columns of a model, (n, classes), in the order of ``values``."""
-        return columns[:, self.columns]
+        return columns.take(self.columns, axis=1)  # row by row in memory, unlike an index
 
     def probability_of(self, proba: NDArray[Any], codes: IndexArray) -> NDArray[Any]:
         """Return the probability of each row's code, (n,), from those of ``values``."""

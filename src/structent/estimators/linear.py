@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
@@ -37,6 +37,7 @@ from structent.estimators.linear_objective import LinearObjective, gaussian_prio
 from structent.estimators.prior import LinearProblem, Prior, chosen_prior, fitted, fixed_for_loss
 from structent.estimators.rows import checked_sample_weight
 from structent.estimators.weights import chosen_structure, reweighted, weights_of
+from structent.kernels.fused import probabilities
 from structent.structure.samplers import Structure
 
 _FEATURES: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
@@ -242,7 +243,7 @@ class StructuredLogisticRegression(
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return the probabilities of the classes, (n, classes)."""
-        return softmax(self._logits(X), axis=1)
+        return probabilities(self._logits(X))
 
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """Return the logarithms of the probabilities, exact also if these underflow."""

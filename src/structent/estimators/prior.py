@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import softmax
 from sklearn.utils import check_random_state
 
 from structent._typing import FloatArray, IndexArray
@@ -29,6 +28,7 @@ from structent.estimators.weights import (
     weights_of,
 )
 from structent.kernels.coarse import CoarseLayouts
+from structent.kernels.fused import probabilities
 from structent.kernels.layout import Layout
 from structent.structure import RandomPartition, trivial
 from structent.structure.samplers import Structure
@@ -304,7 +304,7 @@ class SearchOfC:
             objective = train.objective(self.c(step), self._prior)
             found = fitted(self._model, objective, self.coefs[place])
             self.coefs[place] = coef, intercept = objective.split(found.parameters)
-            proba = softmax(held_out.features @ coef.T + intercept, axis=1)
+            proba = probabilities(held_out.features @ coef.T + intercept)
             loss += held_out_loss(
                 held_out.classes, held_out.classes.sorted(proba), held_out.codes,
                 self._judging[place],

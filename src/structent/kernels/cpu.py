@@ -131,6 +131,18 @@ def prepare_rows(
     return total, -1
 
 
+@kernel
+def write_probabilities(logits: Array, n_classes: int, proba: Array) -> None:
+    """Write the softmax of each row; both arrays are (n, classes), flat."""
+    k, tile = _U(n_classes), max(1, _TILE // n_classes)
+    largest, totals = np.empty(tile, logits.dtype), np.empty(tile, logits.dtype)
+    for corner in range(0, logits.size, tile * n_classes):
+        e = proba[corner : corner + tile * n_classes]
+        _exponentials(logits, _U(corner), k, e.size // n_classes, e, largest, totals)
+        for r in range(e.size // n_classes):
+            _scaled(e, _U(r) * k, k, 1 / totals[r], e, _U(r) * k)
+
+
 _visit, _prepare = within(visit_rows), within(prepare_rows)
 
 

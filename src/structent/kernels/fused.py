@@ -117,6 +117,14 @@ def gradient_and_curvature(  # noqa: PLR0913  plain arrays, not an object of the
     )  # fmt: skip
 
 
+def probabilities(logits: Array) -> Array:
+    """Return the softmax of each row, (n, classes)."""
+    proba = np.empty(logits.shape, logits.dtype)
+    rows = np.ascontiguousarray(logits)
+    cpu.write_probabilities(rows.reshape(-1), logits.shape[1], proba.reshape(-1))
+    return proba
+
+
 def _visit(  # noqa: PLR0913, PLR0917  plain arrays, not an object of them
     logits: Array, labels: Array, row_weights: Array, scale: float, layout: Layout,
     losses: Array, gradient: Array, hessian: Array, curvature: int, n_threads: int,
