@@ -162,16 +162,31 @@ class _InOrder:
 
 
 class _OfPaths:
-    """A model of hiclass, as a model of classes in sorted order."""
+    """A model of hiclass, as a model of classes in sorted order.
+
+    A class has the product of the local probabilities along its path. hiclass's own
+    ``predict_proba`` asks only the parents that are the likeliest for some row of the batch, and
+    from the third level on (5.0.8) those of a single row: most classes then have the probability 0.
+    """
 
     def __init__(self, model: Any, paths: dict[Any, list[str]]) -> None:
-        self._model = model
+        self._root, self._nodes = model.root_, model.hierarchy_.nodes
+        self._separator = model.separator_
         self.classes_ = np.array(sorted(paths))
-        columns = {name: column for column, name in enumerate(model.classes_[-1].tolist())}
-        self._columns = np.array([columns[str(name)] for name in self.classes_.tolist()])
+        self._paths = [self._separator.join(paths[label]) for label in self.classes_.tolist()]
 
     def predict_proba(self, features: NDArray[Any]) -> FloatArray:
-        return _with_floor(self._model.predict_proba(features)[:, self._columns])
+        proba = {self._root: np.ones(len(features))}
+        waiting = [self._root]
+        while waiting:
+            node = waiting.pop()
+            local = self._nodes[node].get("classifier")  # None at the classes
+            if local is not None:
+                shares = local.predict_proba(features)
+                children = local.classes_.tolist()
+                proba |= {child: proba[node] * shares[:, at] for at, child in enumerate(children)}
+                waiting += children
+        return _with_floor(np.column_stack([proba[path] for path in self._paths]))
 
 
 def _with_floor(proba: FloatArray) -> FloatArray:

@@ -19,6 +19,11 @@ from structent.structure import (
 ORDER = ordinal(["low", "mid", "high"])  # not in the order of the alphabet
 TREE = hierarchy({"d": ("x",), "a": ("y",), "c": ("x",), "b": ("y",), "e": ("z",)})
 
+DEEP_TREE = hierarchy(
+    {"d": ("x", "p", "u"), "a": ("x", "p", "v"), "c": ("x", "q", "w"), "b": ("y", "r", "s"),
+     "f": ("y", "r", "t"), "e": ("y", "r", "t")}
+)  # fmt: skip
+
 
 def drawn(classes, noise=0.2):
     """Return rows that lie near the place of their class."""
@@ -96,6 +101,15 @@ def test_hiclass_gives_probabilities_in_the_order_of_the_alphabet():
     found = peers.hiclass(rows, TREE, 0)
     assert found.model.classes_.tolist() == ["a", "b", "c", "d", "e"]
     assert_right(found.model, rows.test)
+
+
+@pytest.mark.requires("hiclass")
+def test_probabilities_of_hiclass_do_not_depend_on_the_other_rows_of_the_batch():
+    rows = drawn(DEEP_TREE.classes)
+    model = peers.hiclass(rows, DEEP_TREE, 0).model
+    assert_right(model, rows.test)
+    one_by_one = [model.predict_proba(row[None])[0] for row in rows.test.features[:20]]
+    np.testing.assert_allclose(model.predict_proba(rows.test.features[:20]), one_by_one)
 
 
 @pytest.mark.requires("structureboost")
