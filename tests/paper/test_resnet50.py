@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from paper.networks import in_layout, read_backbone
-from paper.resnet50 import read_network, read_weights
+from paper.resnet50 import read_network, read_weights, save
 from structent.errors import StructentError
 
 RNG = np.random.default_rng(0)
@@ -100,12 +100,22 @@ def test_features_are_those_of_the_layers_by_hand(folder, pixels):
 
 def test_what_is_saved_is_a_backbone(folder, tmp_path):
     network = read_network(folder)
-    network.save(tmp_path / "tiny.keras")
+    save(network, tmp_path / "tiny.keras")
     images = RNG.random((2, 8, 8, 3)).astype(np.float32)
     expected = keras.ops.convert_to_numpy(network(images))
     for read in (read_backbone(str(tmp_path / "tiny.keras")), in_layout(network)):
         found = keras.ops.convert_to_numpy(read(images))
         assert found == pytest.approx(expected, rel=1e-4)
+
+
+def test_the_same_network_is_saved_as_the_same_bytes(folder, tmp_path):
+    for name in ("first", "second"):
+        keras.utils.clear_session()  # as in a new process
+        save(read_network(folder), tmp_path / f"{name}.keras")
+    first, second = ((tmp_path / f"{name}.keras").read_bytes() for name in ("first", "second"))
+    assert first == second
+    assert b"date_saved" not in first
+    assert b"shared_object_id" not in first
 
 
 def test_shards_that_are_cut_short_or_too_long_are_refused(folder):
