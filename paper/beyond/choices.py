@@ -289,7 +289,9 @@ _HOW = (
     f"labels: beta {_TRIED['betas']}. Label smoothing: a share of {_TRIED['shares']}. The penalty "
     "of linear models, and depth and rounds of trees, are chosen in every arm. Trees learn soft "
     "and smoothed labels from weighted copies of the rows. mord is its LogisticAT, hiclass a "
-    "logistic regression for each parent node, structureboost its trees with depths "
+    "logistic regression for each parent node (we multiply their probabilities along each path, "
+    "because its own `predict_proba` leaves out most classes of trees with more than two levels), "
+    "structureboost its trees with depths "
     f"{', '.join(map(str, DEPTHS))} and weights {', '.join(map(str, SINGLETON_WEIGHTS))}. Each "
     "task has one size; with more rows every gain is smaller ([prior](../prior.md#what-it-gains))."
 )
@@ -444,20 +446,30 @@ def _findings(cells: Sequence[Cell]) -> list[str]:
             f"{_name(arm).capitalize() if arm in OURS else arm}: lower than none in {counts[0]} of "
             f"{len(here)}, higher in {counts[1]}."
         )
-    better = [
-        f"{arm} on {cell.where}"
-        for cell in cells
-        for arm in OTHERS
-        if cell.has(arm) and cell.gain(arm, over=CHOSEN).is_lower
-    ]
-    sentences.append(
-        f"Another loss or package has a lower log loss than structent in {len(better)} comparisons "
-        f"beyond the interval{_named(better)}."
-    )
+    for score, words in _BETTER.items():
+        better = [
+            f"{arm} on {cell.where}"
+            for cell in cells
+            for arm in OTHERS
+            if cell.has(arm) and _is_better(cell.gain(arm, score, over=CHOSEN), score)
+        ]
+        sentences.append(
+            f"Comparisons in which another loss or package has {words} than structent, beyond the "
+            f"interval: {len(better)}{_named(better)}."
+        )
     return sentences
 
 
 _SIDES = ("is_lower", "is_higher")
+_BETTER = {
+    "log_loss": "a lower log loss",
+    "accuracy": "a higher accuracy",
+    "severity": "milder mistakes",
+}
+
+
+def _is_better(mean: Mean, score: str) -> bool:
+    return mean.is_higher if score == "accuracy" else mean.is_lower
 
 
 def _named(places: Sequence[str]) -> str:
@@ -485,7 +497,7 @@ def _scores(cell: Cell) -> str:
             *(
                 f"{mean_of(cell.by_trial(arm, score)).value:.4f}"
                 if arm == ways.NONE
-                else _gain(cell.gain(arm, score), 4, higher_is_better=score == "accuracy")
+                else _gain(cell.gain(arm, score), 4, score)
                 for score in SCORES
             ),
             f"{mean_of(cell.by_trial(arm, 'seconds')).value:.3f} s",
@@ -503,8 +515,7 @@ def _name(arm: str, model: str | None = None) -> str:
     return _NAMES.get(arm, arm)
 
 
-def _gain(mean: Mean, digits: int = 3, *, higher_is_better: bool = False) -> str:
+def _gain(mean: Mean, digits: int = 3, score: str = "log_loss") -> str:
     """Return a difference and half its 95 % interval, in bold if it is better beyond that."""
     text = f"{mean.value:+.{digits}f} ± {mean.half_width:.{digits}f}"
-    is_better = mean.is_higher if higher_is_better else mean.is_lower
-    return f"**{text}**" if is_better else text
+    return f"**{text}**" if _is_better(mean, score) else text

@@ -39,7 +39,8 @@ def made_up(settings):
         gain = 0.0 if arm == ways.NONE else of_cell.normal(scale=0.06)
         own = float(level + gain + noise.normal(scale=0.02))
         result[arm] = {
-            "log_loss": round(own, 6), "accuracy": round(0.4 - gain, 6), "severity": 1.5,
+            "log_loss": round(own, 6), "accuracy": round(0.4 - gain, 6),
+            "severity": round(1.5 + 2.0 * gain, 6),
             "validation": round(own + float(noise.normal(scale=0.02)), 6),
             "setting": [0.4], "seconds": 0.25,
         }  # fmt: skip
@@ -123,21 +124,29 @@ def test_every_verdict_occurs_in_the_made_up_runs(page):
     assert len({row[-1] for row in rows}) > 2
 
 
-def test_where_another_loss_or_package_is_better_is_said(page):
+@pytest.mark.parametrize(
+    ("score", "words", "sign"),
+    [
+        ("log_loss", "a lower log loss", 1),
+        ("accuracy", "a higher accuracy", -1),
+        ("severity", "milder mistakes", 1),
+    ],
+)
+def test_where_another_loss_or_package_is_better_is_said(page, score, words, sign):
     count, named = 0, []
     for case in CASES:
         trials = results(case)
-        own = [chosen(trial)["log_loss"] for trial in trials]
+        own = [sign * chosen(trial)[score] for trial in trials]
         for arm in OTHERS:
             if arm in trials[0]:
-                mean, half = difference([trial[arm]["log_loss"] for trial in trials], own)
+                mean, half = difference([sign * trial[arm][score] for trial in trials], own)
                 if mean + half < 0:
                     count += 1
                     named.append(f"{arm} on {case.where}")
     assert count
     assert (
-        f"- Another loss or package has a lower log loss than structent in {count} comparisons "
-        f"beyond the interval ({'; '.join(named)})."
+        f"- Comparisons in which another loss or package has {words} than structent, beyond the "
+        f"interval: {count} ({'; '.join(named)})."
     ) in page.text
 
 
