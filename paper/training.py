@@ -23,7 +23,8 @@ from structent.structure import RandomPartition, catalog, hxe, trivial
 
 # Inputs of a network.
 Inputs = NDArray[np.float32]
-_PREDICTED_AT_A_TIME = 500
+# Keras on torch keeps the outputs of all layers until the last: 500 images of ResNet50 need 18 GB.
+_PREDICTED_AT_A_TIME = 100
 SINGLETON_WEIGHT_OF_LAYER = 0.6
 
 
