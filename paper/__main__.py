@@ -199,8 +199,10 @@ def _check(given: _Given, jobs: int) -> None:
         raise StructentError(
             f"cifar100 needs --experiment {', '.join(_CIFAR100)}, got {given.experiment!r}"
         )
-    if given.experiment == "1D" and given.sizes is not None:
-        raise StructentError("--sizes is for 1A, 1C, months and counties, got it with 1D")
+    if given.experiment in ("1C", "1D") and given.sizes is not None:
+        raise StructentError(
+            f"--sizes is for 1A, months and counties, got it with {given.experiment}"
+        )
     if given.engine not in (None, *_ENGINES):
         raise StructentError(f"--engine must be {' or '.join(_ENGINES)}, got {given.engine!r}")
     _check_data(given)
@@ -283,7 +285,7 @@ def _of_the_paper(given: _Given) -> Experiment:
     if given.experiment == "1C":
         from paper.fine_tuning import FineTuning  # noqa: PLC0415
 
-        return FineTuning(given.data, preset, backbone, sizes)
+        return FineTuning(given.data, preset, backbone)
     from paper.features import cache_folder  # noqa: PLC0415
     from paper.last_layer import LastLayer  # noqa: PLC0415
 

@@ -14,7 +14,7 @@ from typing import ClassVar
 import keras  # type: ignore[import-untyped]  # Keras has no types
 
 from paper.digests import Sources
-from paper.experiment import Result, Settings, chosen_sizes
+from paper.experiment import Result, Settings
 from paper.features import backbone_sources
 from paper.images import image_sources, images_of_trial, read_images
 from paper.networks import backbone_name, read_backbone, with_head
@@ -37,23 +37,16 @@ class Schedule:
     n_test: int = 10_000
 
 
-def _quick(size: int) -> Schedule:
-    return Schedule(
-        size=size, n_trials=3, learning_rate=3e-4, epochs=8, measured_every=2, batch_size=32,
-        n_validation=1_000, n_test=2_000,
-    )  # fmt: skip
-
-
+_PAPER = Schedule()
+_QUICK = Schedule(
+    size=1_000, n_trials=3, learning_rate=3e-4, epochs=8, measured_every=2, batch_size=32,
+    n_validation=1_000, n_test=2_000,
+)  # fmt: skip
 _SMOKE = Schedule(
     size=40, n_trials=2, learning_rate=1e-3, epochs=2, batch_size=20, pixels=32, n_validation=20,
     n_test=20,
 )  # fmt: skip
-# By training set size. With 2,500 images a run of ResNet50 takes 20 minutes on a processor.
-SCHEDULES = {
-    "paper": {50_000: Schedule()},
-    "quick": {1_000: _quick(1_000), 2_500: _quick(2_500)},
-    "smoke": {40: _SMOKE},
-}
+SCHEDULES = {"paper": _PAPER, "quick": _QUICK, "smoke": _SMOKE}
 
 
 @dataclass(frozen=True)
@@ -65,11 +58,9 @@ class FineTuning:
     data
         Where CIFAR-100 is; None if Keras is to download it.
     preset
-        "paper", "quick" (fewer images, a higher learning rate, fewer epochs) or "smoke".
+        "paper", "quick" (1,000 images, a higher learning rate, fewer epochs) or "smoke".
     backbone
         The pre-trained network: a ``.keras`` file or a name of ``keras.applications``.
-    sizes
-        Which training set sizes of the preset to run; all if None.
     """
 
     name: ClassVar[str] = "cifar100-1C"
@@ -78,22 +69,18 @@ class FineTuning:
     data: Path | None
     preset: str
     backbone: str
-    sizes: tuple[int, ...] | None = None
 
     def runs(self) -> list[Settings]:
-        """Return every size, trial and loss."""
+        """Return every trial and loss."""
         return self.runs_of(PAPER_LOSSES)
 
     def runs_of(self, losses: tuple[str, ...]) -> list[Settings]:
-        """Return every size and trial of some losses."""
-        schedules, network = SCHEDULES[self.preset], backbone_name(self.backbone)
-        return [
-            run
-            for size in chosen_sizes(schedules, self.sizes)
-            for run in settings_of_trials(
-                "1C", self.preset, losses, size=size, network=network, schedule=schedules[size]
-            )
-        ]
+        """Return every trial of some losses."""
+        schedule = SCHEDULES[self.preset]
+        network = backbone_name(self.backbone)
+        return settings_of_trials(
+            "1C", self.preset, losses, size=schedule.size, network=network, schedule=schedule
+        )
 
     def sources(self, settings: Settings) -> Sources:  # noqa: ARG002  the same for all
         """Return the images and the pre-trained network."""
@@ -102,7 +89,7 @@ class FineTuning:
     def run(self, settings: Settings, n_threads: int) -> Result:
         """Return the trajectories of one loss in one trial."""
         use_machine(n_threads)
-        schedule, trial = SCHEDULES[self.preset][settings["size"]], settings["trial"]
+        schedule, trial = SCHEDULES[self.preset], settings["trial"]
         images = images_of_trial(
             read_images(self.data), size=schedule.size, trial=trial,
             n_validation=schedule.n_validation, n_test=schedule.n_test,

@@ -115,7 +115,7 @@ class OnFrozenFeatures:
 
 @dataclass(frozen=True)
 class FineTuned:
-    """Three structured last layers in every trial of 1C with 1,000 images, on MobileNetV2."""
+    """Three structured last layers in every trial of 1C, on MobileNetV2."""
 
     name: ClassVar[str] = "layers-1C"
     kept_in: ClassVar[str] = "layers"
@@ -140,7 +140,7 @@ class FineTuned:
 
     @property
     def _fine_tuning(self) -> FineTuning:
-        return FineTuning(self.data, "quick", str(self.data / BACKBONE), (1_000,))
+        return FineTuning(self.data, "quick", str(self.data / BACKBONE))
 
 
 def experiments(asked: Asked) -> list[Experiment]:
