@@ -6,7 +6,7 @@ _FRAMEWORKS = ("torch", "keras", "jax", "xgboost", "lightgbm")
 # Pages of results are made without Keras, but for those of networks beyond the paper.
 _TRAIN_NETWORKS = (
     "fine_tuning", "last_layer", "networks", "small_network", "training", "beyond/layers",
-    "beyond/longer_training",
+    "beyond/learning_rate", "beyond/longer_training",
 )  # fmt: skip
 _NEEDS = (
     *((name, f"src/structent/losses/**/{name}*") for name in _FRAMEWORKS),

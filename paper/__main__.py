@@ -31,7 +31,7 @@ _CIFAR100 = ("1A", "1B", "1C", "1D")
 _ENGINES = ("structent", "xgboost")
 _BEYOND = (
     "answers", "choices", "coarse_labels", "drawing", "joint_targets", "layers", "learned",
-    "longer_training", "prior", "significance", "structureboost", "tables",
+    "learning_rate", "longer_training", "prior", "significance", "structureboost", "tables",
 )  # fmt: skip
 # Options that only some questions have.
 _FOR = {
@@ -40,7 +40,7 @@ _FOR = {
     "sizes": _PAPER,
     "engine": ("counties",),
     "problem": ("coarse_labels", "layers", "prior"),
-    "backbone": ("cifar100",),
+    "backbone": ("cifar100", "learning_rate"),
     "cache": ("cifar100",),
 }
 
@@ -89,7 +89,10 @@ _Problem: TypeAlias = Annotated[
 ]
 _Backbone: TypeAlias = Annotated[
     str | None,
-    typer.Option(help="Of 1C and 1D: a .keras file, MobileNetV2 (the default) or ResNet50."),
+    typer.Option(
+        help="Of 1C and 1D: a .keras file, MobileNetV2 (the default) or ResNet50 (the default of "
+        "learning_rate)."
+    ),
 ]
 _Cache: TypeAlias = Annotated[
     Path | None, typer.Option(help="Of 1D: the folder where features are kept.")
@@ -167,6 +170,8 @@ class _Given:
             parts += ["--data", str(self.data)]
         if self.experiment in ("1C", "1D"):
             parts += ["--backbone", self.backbone or "MobileNetV2"]
+        if self.question == "learning_rate":
+            parts += ["--backbone", self.backbone or "ResNet50"]
         return shlex.join(parts)
 
     def whole(self) -> _Given:
@@ -176,7 +181,7 @@ class _Given:
     def asked(self) -> Asked:
         """Return a question beyond the paper in the form that its module takes."""
         problems = None if self.problem is None else tuple(options.separated(self.problem))
-        return Asked(self.data or Path(), self.out, self.command(), problems)
+        return Asked(self.data or Path(), self.out, self.command(), problems, self.backbone)
 
     def kept(self, experiment: Experiment) -> Kept:
         """Return the file of an experiment's finished runs."""
@@ -241,7 +246,7 @@ def _load_packages(question: str) -> None:
         load_optional(package, extra=extra, purpose=purpose)
     # Keras reads its backend when it is first loaded; the features of images load it later.
     backend = os.environ.setdefault("KERAS_BACKEND", "torch")
-    if question in ("cifar100", "layers", "longer_training"):
+    if question in ("cifar100", "layers", "learning_rate", "longer_training"):
         if backend == "torch":
             load_optional("torch", extra="torch", purpose=f"{purpose} (KERAS_BACKEND=torch)")
         load_optional("keras", extra="keras", purpose=purpose)

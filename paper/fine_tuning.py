@@ -88,21 +88,26 @@ class FineTuning:
 
     def run(self, settings: Settings, n_threads: int) -> Result:
         """Return the trajectories of one loss in one trial."""
-        use_machine(n_threads)
-        schedule, trial = SCHEDULES[self.preset], settings["trial"]
-        images = images_of_trial(
-            read_images(self.data), size=schedule.size, trial=trial,
-            n_validation=schedule.n_validation, n_test=schedule.n_test,
-        )  # fmt: skip
-        return image_trial(
-            images,
-            settings["loss"],
-            network_of=lambda last: with_head(
-                read_backbone(self.backbone), last, pixels=schedule.pixels
-            ),
-            optimizer_of=lambda _: keras.optimizers.Adam(schedule.learning_rate),
-            batch_size=schedule.batch_size,
-            n_epochs=schedule.epochs,
-            measured_every=schedule.measured_every,
-            seed=trial,
-        )
+        return fine_tuned(self.data, self.backbone, settings, SCHEDULES[self.preset], n_threads)
+
+
+def fine_tuned(
+    data: Path | None, backbone: str, settings: Settings, schedule: Schedule, n_threads: int
+) -> Result:
+    """Return the trajectories of the loss and trial of a run under a schedule."""
+    use_machine(n_threads)
+    trial = settings["trial"]
+    images = images_of_trial(
+        read_images(data), size=schedule.size, trial=trial,
+        n_validation=schedule.n_validation, n_test=schedule.n_test,
+    )  # fmt: skip
+    return image_trial(
+        images,
+        settings["loss"],
+        network_of=lambda last: with_head(read_backbone(backbone), last, pixels=schedule.pixels),
+        optimizer_of=lambda _: keras.optimizers.Adam(schedule.learning_rate),
+        batch_size=schedule.batch_size,
+        n_epochs=schedule.epochs,
+        measured_every=schedule.measured_every,
+        seed=trial,
+    )

@@ -85,6 +85,7 @@ _SOURCES: dict[str, Callable[[Path, Settings], Sources]] = {
     "joint_targets": lambda data, _: county_sources(data),
     "layers": _of_network,
     "learned": lambda data, run: Learned(data).sources(run),
+    "learning_rate": _of_network,
     "longer_training": lambda data, _: image_sources(data),
     "months": lambda data, _: weather_sources(data),
     "prior": lambda data, run: Prior(data).sources(run),

@@ -26,12 +26,15 @@ class Asked(NamedTuple):
         The command, as the page shows it.
     problems
         For coarse labels and the prior: which of their problems to run; all if None.
+    backbone
+        For the learning rate: the pre-trained network, as in 1C.
     """
 
     data: Path
     results: Path
     command: str
     problems: tuple[str, ...] | None = None
+    backbone: str | None = None
 
     def kept(self, name: str) -> Kept:
         """Return the finished runs of an experiment."""
