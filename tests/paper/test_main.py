@@ -257,7 +257,7 @@ def test_nothing_heavy_is_loaded_before_a_question_is_asked():
         (["months", *SMOKE, "--experiment", "1A"], "--experiment is for cifar100 alone"),
         (["months", "--engine", "xgboost"], "--engine is for counties alone, got it with months"),
         (["counties", "--engine", "gpu"], "--engine must be structent or xgboost, got 'gpu'"),
-        (["months", "--backbone", "VGG16"], "--backbone is for cifar100, learning_rate alone, got it with months"),
+        (["months", "--backbone", "VGG16"], "--backbone is for cifar100, learning_rate alone"),
         (["answers", *SMOKE], "--preset is for months, counties, cifar100 alone, got it with ans"),
         (["months", "--problem", "months"], "--problem is for coarse_labels, layers, prior alone"),
         (["coarse_labels", "--problem", "days"], "--problem must be months or cifar100, got"),
