@@ -34,6 +34,11 @@ def cifar100(experiment, preset, *options):
         ("joint_targets", ["joint_targets"]),
         pytest.param("layers", ["layers"], marks=ON_NETWORKS),
         ("learned", ["learned"]),
+        pytest.param(
+            "learning_rate",
+            ["learning_rate", "--backbone", "resnet50_imagenet.keras"],
+            marks=ON_NETWORKS,
+        ),
         pytest.param("longer_training", ["longer_training"], marks=ON_NETWORKS),
         ("prior", ["prior"]),
         ("significance", ["significance"]),

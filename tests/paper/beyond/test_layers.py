@@ -195,6 +195,7 @@ OF_PAPER_AND_1C = {
     tuple(run.settings[name] for name in WHAT): run
     for run in Kept(RECORDED / "cifar100.jsonl").finished()
     if run.settings["preset"] == {**PRESETS, "1C": "quick"}.get(run.settings["experiment"])
+    and run.settings["network"] != "resnet50_imagenet"  # 1C has two networks
 }
 
 
