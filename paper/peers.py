@@ -165,8 +165,9 @@ class _OfPaths:
     """A model of hiclass, as a model of classes in sorted order.
 
     A class has the product of the local probabilities along its path. hiclass's own
-    ``predict_proba`` asks only the parents that are the likeliest for some row of the batch, and
-    from the third level on (5.0.8) those of a single row: most classes then have the probability 0.
+    ``predict_proba`` (5.0.8) asks only the parents that are the likeliest for some row of the
+    batch, and from the third level on only those below a single one. Most classes of a deep tree
+    then have the probability 0.
     """
 
     def __init__(self, model: Any, paths: dict[Any, list[str]]) -> None:
