@@ -32,9 +32,6 @@ from benchmarks import (  # noqa: E402
 from benchmarks.lines import commit, machine  # noqa: E402
 
 TIMED = ("structures", "losses", "layers", "jax_losses", "boosting", "linear")
-KEPT: dict[str, tuple[str, Callable[[], list[str]]]] = {
-    "quality": (quality.TITLE, quality.tables),
-}
 # Measured by scripts of their own, which also say when and where.
 BY_LINES: dict[str, tuple[str, Callable[[], list[str]]]] = {
     "budget": (budget.TITLE, budget.page),
@@ -43,8 +40,9 @@ BY_LINES: dict[str, tuple[str, Callable[[], list[str]]]] = {
     "engine": (engine_page.TITLE, engine_page.page),
     "choices": (choices.TITLE, choices.page),
     "growth": (growth.TITLE, growth.page),
+    "quality": (quality.TITLE, quality.page),
 }
-ALL = (*TIMED, *KEPT, *BY_LINES)
+ALL = (*TIMED, *BY_LINES)
 VERSIONS = (
     "numpy", "scipy", "numba", "torch", "keras", "jax", "scikit-learn", "xgboost", "lightgbm",
 )  # fmt: skip
@@ -64,9 +62,6 @@ def section(name: str) -> tuple[str, str]:
     if name in BY_LINES:
         title, table = BY_LINES[name]
         return title, "\n".join(table())
-    if name in KEPT:
-        title, table = KEPT[name]
-        return title, "\n".join([_when_and_where(), *table()])
     module = import_module(f"benchmarks.{name}")
     lines = [_when_and_where(), "", "| case | structent | baseline | ratio |", "|---|---|---|---|"]
     lines += ["| " + " | ".join(row) + " |" for row in module.rows()]

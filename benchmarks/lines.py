@@ -85,7 +85,7 @@ def _version(package: str) -> str | None:
 
 @cache
 def commit() -> str:
-    """Return the commit of structent that is measured, marked if the library differs from it."""
+    """Return the last commit that changed the library, marked if the library differs from it."""
     here = partial(
         subprocess.run,
         cwd=Path(__file__).parent.parent,
@@ -93,6 +93,6 @@ def commit() -> str:
         text=True,
         check=False,
     )
-    name = here(["git", "rev-parse", "--short", "HEAD"]).stdout.strip()
+    name = here(["git", "log", "-1", "--format=%h", "--", "src"]).stdout.strip()
     differs = here(["git", "diff", "--quiet", "HEAD", "--", "src"]).returncode
     return (name or "unknown") + ("-dirty" if differs else "")

@@ -15,7 +15,6 @@ every round ("drawn": 4 blocks of the ring of months, 10 of the graph of countie
 
 import argparse
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -25,13 +24,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from benchmarks.lines import Line, keep, kept, when_and_where
 from structent import LabelGraph, SpanningTreePartitions, circular, trivial
 from structent.estimators.boosting import StructuredBoostingClassifier
 
 TITLE = "Does the structure help? Test log loss on California's daily weather"
 ENGINES = {"xgboost": "XGBoost's vector leaves", "structent": "our own engine"}
-NOTE = """The last column is the time of a round. Arms that search splits on a sketch are compared
-with none on a sketch, the others with none on the full gradient."""
+NOTE = """Arms that search splits on a sketch are compared with none on a sketch, the others with none
+on the full gradient."""
 KEPT = Path(__file__).parent / "quality.jsonl"
 FEATURES = ["PRCP", "TMAX", "TMIN"]
 N_TEST, N_VALIDATION, N_TRIALS = 25_000, 5_000, 5
@@ -142,7 +142,7 @@ def run(data: Path, engines: list[str], *, n_threads: int) -> None:
     """Run what is missing, smallest sizes first."""
     weather = pl.read_parquet(data / "weather" / "california_daily_2000_2018.parquet")
     problems = {"months": months(), "counties": counties(data)}
-    done = {_key(line) for line in _lines()}
+    done = {_key(line) for line in kept(KEPT)}
     for name, n_rows, arm in _plan(problems, engines):
         for trial in range(N_TRIALS):
             key = (name, n_rows, arm.engine, arm.name, trial)
@@ -150,10 +150,7 @@ def run(data: Path, engines: list[str], *, n_threads: int) -> None:
                 done.add(key)
                 line = _trial(weather, problems[name], n_rows, arm, trial, n_threads)
                 line |= {"problem": name, "n": n_rows, "arm": arm.name, "trial": trial}
-                line |= {"engine": arm.engine}
-                with KEPT.open("a") as file:
-                    file.write(json.dumps(line) + "\n")
-                print(line, flush=True)
+                keep(KEPT, line | {"engine": arm.engine})
 
 
 def _plan(problems: dict[str, Problem], engines: list[str]) -> Iterator[tuple[str, int, Arm]]:
@@ -168,7 +165,7 @@ def _plan(problems: dict[str, Problem], engines: list[str]) -> Iterator[tuple[st
 
 def _trial(
     weather: pl.DataFrame, problem: Problem, n_rows: int, arm: Arm, trial: int, n_threads: int
-) -> dict[str, Any]:
+) -> Line:
     rng = np.random.default_rng((trial, n_rows))
     drawn = rng.choice(len(weather), size=N_TEST + N_VALIDATION + n_rows, replace=False)
     X = weather.select(FEATURES).to_numpy()[drawn]  # noqa: N806
@@ -176,13 +173,9 @@ def _trial(
     test, rest = slice(0, N_TEST), slice(N_TEST, N_TEST + N_VALIDATION)
     train = slice(N_TEST + N_VALIDATION, None)
     best: tuple[float, Any, dict[str, float]] | None = None
-    seconds, rounds = 0.0, 0
     for setting in GRID_OF_LARGE if n_rows >= LARGE else GRID:
         model = _model(problem, arm, setting, trial, n_threads)
-        start = time.perf_counter()
         model.fit(X[train], y[train], eval_set=(X[rest], y[rest]))
-        seconds += time.perf_counter() - start
-        rounds += len(model.validation_log_loss_)
         score = float(min(model.validation_log_loss_))
         if best is None or score < best[0]:
             best = score, model, setting
@@ -192,7 +185,6 @@ def _trial(
         "validation": score,
         **setting,
         "rounds": model.best_iteration_ + 1,
-        "milliseconds_a_round": 1e3 * seconds / rounds,
     }
 
 
@@ -217,23 +209,23 @@ def _log_loss(model: StructuredBoostingClassifier, X: Any, y: Any) -> float:  # 
     return float(-model.predict_log_proba(X)[np.arange(len(y)), columns].mean())
 
 
-def tables() -> list[str]:
+def page() -> list[str]:
     """Return the results as Markdown: means, spread over trials, and paired differences."""
-    lines = _lines()
-    text = ["", NOTE, *_parity(lines)]
+    lines = kept(KEPT)
+    text = [when_and_where(lines), "", NOTE, *_parity(lines)]
     for problem, n_rows in sorted({(line["problem"], line["n"]) for line in lines}):
         for engine, title in ENGINES.items():
             wanted = (problem, n_rows, engine)
             chosen = [line for line in lines if _key(line)[:3] == wanted]
             if chosen:
                 text += ["", f"### {problem}, {n_rows:,} training rows, {title}", ""]
-                text += ["| loss / splits / curvature | test log loss | sd | against none | ms |"]
-                text += ["|---|---|---|---|---|"]
+                text += ["| loss / splits / curvature | test log loss | sd | against none |"]
+                text += ["|---|---|---|---|"]
                 text += _rows(chosen)
     return text
 
 
-def _parity(lines: list[dict[str, Any]]) -> list[str]:
+def _parity(lines: list[Line]) -> list[str]:
     """Return the difference between the engines with the same settings, trial by trial."""
     by_key = {_key(line): line["test"] for line in lines}
     rows = []
@@ -256,8 +248,8 @@ def _parity(lines: list[dict[str, Any]]) -> list[str]:
     return ["", title, "", *head, *rows] if rows else []
 
 
-def _rows(lines: list[dict[str, Any]]) -> list[str]:
-    by_arm: dict[str, dict[int, dict[str, Any]]] = {}
+def _rows(lines: list[Line]) -> list[str]:
+    by_arm: dict[str, dict[int, Line]] = {}
     for line in lines:
         by_arm.setdefault(line["arm"], {})[line["trial"]] = line
     rows = []
@@ -268,21 +260,15 @@ def _rows(lines: list[dict[str, Any]]) -> list[str]:
         paired = [t for t in sorted(trials) if t in baseline]
         gains = np.array([trials[t]["test"] - baseline[t]["test"] for t in paired])
         error = gains.std(ddof=1) / len(gains) ** 0.5 if len(gains) > 1 else np.nan
-        time_a_round = np.median([trial["milliseconds_a_round"] for trial in trials.values()])
         rows.append(
             f"| {arm} | {test.mean():.4f} | {test.std(ddof=1):.4f} "
-            f"| {gains.mean():+.4f} +- {error:.4f} | {time_a_round:.1f} |"
+            f"| {gains.mean():+.4f} +- {error:.4f} |"
         )
     return rows
 
 
-def _lines() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in KEPT.read_text().splitlines()] if KEPT.exists() else []
-
-
-def _key(line: dict[str, Any]) -> tuple[str, int, str, str, int]:
-    engine = line.get("engine", "xgboost")  # the first lines have no engine: it was XGBoost
-    return line["problem"], line["n"], engine, line["arm"], line["trial"]
+def _key(line: Line) -> tuple[str, int, str, str, int]:
+    return line["problem"], line["n"], line["engine"], line["arm"], line["trial"]
 
 
 if __name__ == "__main__":
@@ -292,4 +278,4 @@ if __name__ == "__main__":
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
     arguments = parser.parse_args()
     run(arguments.data, arguments.engines, n_threads=arguments.threads)
-    print("\n".join(tables()))
+    print("\n".join(page()))
