@@ -30,8 +30,8 @@ from structent.estimators.boosting import StructuredBoostingClassifier
 
 TITLE = "Does the structure help? Test log loss on California's daily weather"
 ENGINES = {"xgboost": "XGBoost's vector leaves", "structent": "our own engine"}
-NOTE = """Arms that search splits on a sketch are compared with none on a sketch, others with none on
-the full gradient."""
+NOTE = """Arms that search splits on a sketch are compared with none on a sketch, the others
+with none on the full gradient."""
 KEPT = Path(__file__).parent / "quality.jsonl"
 FEATURES = ["PRCP", "TMAX", "TMIN"]
 N_TEST, N_VALIDATION, N_TRIALS = 25_000, 5_000, 5
