@@ -1,7 +1,7 @@
 """The structure in the last layer of a network: what does it gain, compared with the loss?
 
-The networks of Experiments 1A and 1D learn from the same images with the same schedules as in their
-recorded runs, which are the arms "standard" and "structured".
+The networks of Experiments 1A, 1C and 1D learn from the same images with the same schedules as in
+their recorded runs, which are the arms "standard" and "structured".
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _PAIRS = [
     ("loss and layer", "structured"),
 ]
 _QUESTION = (
-    "The networks of [1A](cifar100-1A.md), trained from scratch, and of "
-    "[1D](cifar100-1D.md), of which only the last layer is trained, learn from the same images "
-    "with a structured last layer "
+    "The networks of [1A](cifar100-1A.md), trained from scratch, of [1C](cifar100-1C.md), "
+    "fine-tuned as a whole, and of [1D](cifar100-1D.md), of which only the last layer is trained, "
+    "learn from the same images with a structured last layer "
     "([what that is](../prior.md)). Its weight of the singletons is "
     f"{SINGLETON_WEIGHT_OF_LAYER}. It was not tuned, and there is no weight decay. "
     '"Standard" and "structured" are the recorded runs: the ordinary layer with the standard loss, '
