@@ -74,18 +74,31 @@ def page() -> list[str]:
     text: list[str] = [] if lines else ["Nothing was measured yet."]
     for n_threads in sorted({line["threads"] for line in lines}):
         chosen = [line for line in lines if line["threads"] == n_threads]
-        by_table = {
-            name: _compared([line for line in chosen if line["table"] == name]) for name in TABLES
-        }
+        by_table = _by_table(chosen)
         empty = [name for name, found in by_table.items() if found.without and not found.lines]
         by_table = {name: found for name, found in by_table.items() if found.lines}
         text += [f"{when_and_where(chosen)}, threads: {n_threads}", ""]
         text += [*_losses(by_table), "", *_notes(by_table), ""]
         text += [f"No classifier finished on {', '.join(empty)}.", ""] if empty else []
         text += ["Accuracy, mean of the splits:", "", *_grid(by_table, _accuracy), ""]
-        text += ["Seconds to fit, and to predict the test rows, medians of the splits:", ""]
-        text += [*_grid(by_table, _seconds), ""]
+        text += _times(chosen)
     return text
+
+
+def _by_table(lines: list[Line]) -> dict[str, Compared]:
+    return {name: _compared([line for line in lines if line["table"] == name]) for name in TABLES}
+
+
+def _times(lines: list[Line]) -> list[str]:
+    """Return the times of the days on which all classifiers were run: others do not compare."""
+    days_of: dict[str, set[str]] = {}
+    for line in lines:
+        days_of.setdefault(line["classifier"], set()).add(line["date"])
+    days = sorted(set.intersection(*days_of.values()))
+    by_table = _by_table([line for line in lines if line["date"] in days])
+    by_table = {name: found for name, found in by_table.items() if found.lines}
+    title = "Seconds to fit, and to predict the test rows, medians of the splits"
+    return [f"{title}, on {' and '.join(days)}:", "", *_grid(by_table, _seconds), ""]
 
 
 def _compared(lines: list[Line]) -> Compared:

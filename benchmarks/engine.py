@@ -152,9 +152,10 @@ def _curve(part: str, sizes: list[tuple[int, int]], effort: Effort) -> Iterator[
         n_used = max(effort.rows(n_rows), 2 * n_classes)
         problem = _problem(n_used, 10, n_classes)
         # Enough rounds that their time exceeds the noise of reading the table.
-        many = FEW + int(np.clip(10_000_000 // (n_used * n_classes), 4, effort.most_rounds))
+        n_rounds = int(np.clip(10_000_000 // (n_used * n_classes), 4, effort.most_rounds))
+        added = {name: max(n_rounds, 40) if name in FAST else n_rounds for name in OF_CURVES}
         makers = {name: partial(_fixed, name) for name in OF_CURVES}
-        bounds = dict.fromkeys(makers, (FEW, many))
+        bounds = {name: (FEW, FEW + n_added) for name, n_added in added.items()}
         for name, milliseconds in _per_round(makers, problem, bounds, effort).items():
             size = {"rows": n_rows, "classes": n_classes}
             yield {"part": part, **size, "name": name, "milliseconds": milliseconds}

@@ -22,13 +22,14 @@ from structent.structure.catalog import california_counties, cifar100, months
 TITLE = "The loss in PyTorch, forward and backward"
 MISSES = """Why goals are missed:
 
-- (256, 100): of 88 microseconds 34 are the kernel, 27 an autograd function that does nothing, and
-  17 our Python; `F.cross_entropy` has no Python at all. Tried: one compiled call in place of two,
-  addresses in place of arrays, `apply` without its search for transforms (1.44 before).
+- (256, 100): two fifths of the time are the kernel, a third is an autograd function that does
+  nothing, a fifth is our Python; `F.cross_entropy` has no Python at all. Tried: one compiled call
+  in place of two, addresses in place of arrays, `apply` without its search for transforms (1.44
+  before).
 - (512, 1000) and (256, 10000): our time is mostly exponentials. How fast torch's own are depends on
   the processor: on other machines the same rows were 0.71 to 0.93 and 0.40 to 0.77.
-- Counties: a draw takes 40 microseconds. Tried: a hash table for equal partitions, compiled pooling
-  (1.82 before).
+- Counties: every call draws a partition and pools equal ones, which is a fifth of the time. Tried:
+  a hash table for equal partitions, compiled pooling (1.82 before).
 - Segmentation: classes are not neighbours in memory, so tiles of 64 pixels are gathered and
   scattered. Torch walks along the pixels. Other machines: 0.96 to 1.34.
 - Torch operations alone are what a GPU runs. There each block keeps its largest logit, so that

@@ -1,7 +1,7 @@
 """Which learning rate suits the fine-tuning of Experiment 1C, and does the loss gain at it?
 
-The rate of the quick preset suits MobileNetV2. Another network may need another one, and so may
-another loss: validation images choose it for each loss in each trial.
+The rate of the quick preset was chosen for MobileNetV2. Another network may need another one, and
+so may another loss: validation images choose it for each loss in each trial.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from paper.training import settings_of_trials
 
 _QUICK = SCHEDULES["quick"]
 RATES = (3e-5, 1e-4, _QUICK.learning_rate)
+RATES_OF_MOBILENET = (1e-4, _QUICK.learning_rate, 1e-3)  # one below the preset's, and one above
 
 
 @dataclass(frozen=True)
@@ -39,14 +40,14 @@ class LearningRate:
 
     def runs(self) -> list[Settings]:
         """Return every run, a rate at a time."""
-        schedules = [replace(_QUICK, learning_rate=rate) for rate in RATES]
+        schedules = [replace(_QUICK, learning_rate=rate) for rate in self.rates]
         return [
             run
             for schedule in schedules
             if schedule != _QUICK
             for run in settings_of_trials(
                 "1C", "quick, other rates", PAPER_LOSSES,
-                size=schedule.size, network=backbone_name(self.backbone), schedule=schedule,
+                size=schedule.size, network=self.network, schedule=schedule,
             )
         ]  # fmt: skip
 
@@ -58,6 +59,16 @@ class LearningRate:
         """Return the trajectories of one loss at one rate in one trial."""
         schedule = replace(_QUICK, learning_rate=settings["schedule"]["learning_rate"])
         return fine_tuned(self.data, self.backbone, settings, schedule, n_threads)
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """All rates of this network, in ascending order."""
+        return RATES_OF_MOBILENET if "mobilenet" in self.network.lower() else RATES
+
+    @property
+    def network(self) -> str:
+        """The name of the network."""
+        return backbone_name(self.backbone)
 
     @property
     def quick(self) -> FineTuning:
@@ -77,13 +88,16 @@ def page(asked: Asked) -> Page:
     own = asked.kept(experiment.kept_in).finished_of(runs)
     quick = asked.kept(FineTuning.kept_in).finished_of(experiment.quick.runs())
     check_one_data(run.data for run in (*own, *quick))
-    by_rate = {rate: [run for run in (*own, *quick) if _rate(run) == rate] for rate in RATES}
+    by_rate = {
+        rate: [run for run in (*own, *quick) if _rate(run) == rate] for rate in experiment.rates
+    }
     parts = [
         "# The learning rate of fine-tuning",
         (
-            "In [1C](cifar100-1C.md) all layers of a network learn at a rate that suits "
-            f"MobileNetV2. Here {backbone_name(experiment.backbone)} learns from the same images "
-            f"at the rates {', '.join(f'{rate:g}' for rate in RATES)}, everything else unchanged."
+            f"In [1C](cifar100-1C.md) all layers learn at the rate {_QUICK.learning_rate:g}, which "
+            f"was chosen for MobileNetV2. Here {experiment.network} learns from the same images at "
+            f"the rates {', '.join(f'{rate:g}' for rate in experiment.rates)}, everything else "
+            "unchanged."
         ),
         *about(own, len(runs), asked.command),
         "Values and differences are read as in [1A](cifar100-1A.md#ours-beside-the-papers).",
@@ -96,7 +110,7 @@ def page(asked: Asked) -> Page:
     ]
     for rate, of_rate in by_rate.items():
         parts += [f"## The rate {rate:g}", _values(of_rate, list(READINGS))]
-    return Page("learning_rate", "\n\n".join(parts))
+    return Page(f"learning_rate-{experiment.network}", "\n\n".join(parts))
 
 
 def _asked_for(asked: Asked) -> LearningRate:

@@ -1,6 +1,7 @@
 """The pages in ``docs/results`` are what the recorded runs give, whose keys are still known."""
 
 import shutil
+from pathlib import Path
 
 import matplotlib as mpl
 import pytest
@@ -16,6 +17,12 @@ ON_NETWORKS = [pytest.mark.requires("keras"), pytest.mark.requires("torch")]
 def cifar100(experiment, preset, *options):
     asked = ["cifar100", "--experiment", experiment, "--preset", preset, *options]
     return pytest.param(f"cifar100-{experiment}", asked, marks=ON_NETWORKS, id=experiment)
+
+
+def learning_rate(backbone):
+    asked = ["learning_rate", "--backbone", backbone]
+    name = f"learning_rate-{Path(backbone).stem}"
+    return pytest.param(name, asked, marks=ON_NETWORKS, id=name)
 
 
 @pytest.mark.parametrize(
@@ -34,11 +41,8 @@ def cifar100(experiment, preset, *options):
         ("joint_targets", ["joint_targets"]),
         pytest.param("layers", ["layers"], marks=ON_NETWORKS),
         ("learned", ["learned"]),
-        pytest.param(
-            "learning_rate",
-            ["learning_rate", "--backbone", "resnet50_imagenet.keras"],
-            marks=ON_NETWORKS,
-        ),
+        learning_rate("resnet50_imagenet.keras"),
+        learning_rate(BACKBONE),
         pytest.param("longer_training", ["longer_training"], marks=ON_NETWORKS),
         ("prior", ["prior"]),
         ("significance", ["significance"]),

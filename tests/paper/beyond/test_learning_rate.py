@@ -128,6 +128,17 @@ def test_every_rate_has_a_section(text):
         assert f"## The rate {rate:g}\n" in text
 
 
+def test_the_rate_of_the_preset_is_the_middle_one_of_the_network_that_it_was_chosen_for():
+    lowest, middle, highest = LearningRate(Path("folder"), "mobilenet_v2_imagenet.keras").rates
+    assert lowest < middle == SCHEDULES["quick"].learning_rate < highest
+
+
+def test_every_network_has_a_page_of_its_own(tmp_path):
+    for backbone in ("one.keras", "two.keras"):
+        asked = Asked(Path("folder"), tmp_path, "python -m paper learning_rate", backbone=backbone)
+        assert learning_rate.page(asked).name == f"learning_rate-{Path(backbone).stem}"
+
+
 def test_runs_of_other_networks_are_left_out(text, tmp_path):
     others = [replace(run, settings={**run.settings, "network": "other"}) for run in QUICK_RUNS]
     for name, runs in (("learning_rate", RUNS), ("cifar100", [*QUICK_RUNS, *others])):
