@@ -23,16 +23,15 @@ TARGET_OF_THREADS, TARGET_OF_PREDICTING, TARGET_OF_MEMORY = 0.62, 0.5, 2.5
 TARGETS_OF_COMPILING = {"empty": 30, "filled": 0.5}  # seconds
 MISSES = """Why goals are missed:
 
-- The whole gradient with 12 classes: its numbers are added in pieces of 16 classes, as wide as four
-  vector instructions, so that 12 classes take as long as 16. With 16 a round took 0.13 of XGBoost's
-  time when tried.
+- The whole gradient with 12 classes: 16 classes are added at a time, so that 12 take as long as 16.
+  With 16 a round took 0.13 of XGBoost's time when tried.
 - Two threads: gradient and search take half the time, but both threads read every row's number and
   statistics for the histograms, one of them divides the root's rows, and the sums of leaves wait
   for memory. The second thread is woken 12 times per round, which takes 60 to 70 microseconds each
   on this virtual machine. Tried: sharing nodes in place of columns, sharing the rows of nodes
   evenly, a queue or locks in place of the thread pool; none was faster.
-- Compiling: one compiled call does whole rounds, with everything inside it. That call is five sixths
-  of the time. It happens once per machine and release; then the cache is read in 0.3 seconds."""
+- Compiling: one compiled call does whole rounds, with everything inside it, which is five sixths of
+  the time. It happens once per machine and release; then the cache is read in 0.3 seconds."""
 
 Found = list[Line]
 
