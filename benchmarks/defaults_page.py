@@ -95,6 +95,8 @@ def _times(lines: list[Line]) -> list[str]:
     for line in lines:
         days_of.setdefault(line["classifier"], set()).add(line["date"])
     days = sorted(set.intersection(*days_of.values()))
+    if not days:
+        return []
     by_table = _by_table([line for line in lines if line["date"] in days])
     by_table = {name: found for name, found in by_table.items() if found.lines}
     title = "Seconds to fit, and to predict the test rows, medians of the splits"
