@@ -23,8 +23,8 @@ from benchmarks.lines import Line, keep, kept, table_head, table_row, when_and_w
 
 TITLE = "How long a comparison takes: structent compare with its default settings"
 KEPT = Path(__file__).parent / "budget.jsonl"
-MISSES = """Why a goal is missed: this Xeon is less than half as fast as the EPYC. Of its ten seconds
-three are imports, most of them scikit-learn's, and two are scikit-learn's own trees, which are shown
+MISSES = """Why a goal is missed: this Xeon is less than half as fast as the EPYC. Three of its ten
+seconds are imports, most of them scikit-learn's; two are scikit-learn's own trees, which are shown
 for comparison. Tried: tables encoded once per penalty, other switch intervals of threads (no gain),
 one search of C without refitting estimators (kept)."""
 
