@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.base import clone
@@ -78,6 +78,7 @@ def test_the_model_passes_the_checks_of_scikit_learn(estimator, check):
 
 
 @settings(max_examples=15, deadline=None)
+@example(seed=59, c=30.0, is_structured=True)
 @given(st.integers(0, 1000), st.sampled_from([0.01, 1.0, 30.0]), st.booleans())
 def test_predictions_are_those_of_scikit_learns_pipeline(seed, c, is_structured):
     table, labels = table_of(seed=seed)
@@ -86,9 +87,12 @@ def test_predictions_are_those_of_scikit_learns_pipeline(seed, c, is_structured)
     model = encoded(structure, C=c, **TIGHT).fit(table, labels)
     peer = pipeline(C=c, **TIGHT).fit(table, labels)
     unseen = OTHER.assign(colour="no colour", town=OTHER["town"].fillna("never seen"))
-    for rows in (table, unseen):
+    # Rows without any known category depend on how weights are divided between all categories and
+    # the intercept. Only the penalty decides that; if it is weak, rounding of the loss hides the last
+    # digits: with C = 30, up to 2.3e-5 in 800 tables. Other rows differ by less than 1e-6.
+    for rows, atol in ((table, 2e-6), (unseen, 1e-5 * max(1.0, c) ** 0.5)):
         np.testing.assert_allclose(
-            model.predict_proba(rows), peer.predict_proba(rows), rtol=0, atol=1e-5
+            model.predict_proba(rows), peer.predict_proba(rows), rtol=0, atol=atol
         )
 
 
