@@ -88,8 +88,8 @@ def test_predictions_are_those_of_scikit_learns_pipeline(seed, c, is_structured)
     peer = pipeline(C=c, **TIGHT).fit(table, labels)
     unseen = OTHER.assign(colour="no colour", town=OTHER["town"].fillna("never seen"))
     # Rows without any known category depend on how weights are divided between all categories and
-    # the intercept. Only the penalty decides that; if it is weak, rounding of the loss hides the last
-    # digits: with C = 30, up to 2.3e-5 in 800 tables. Other rows differ by less than 1e-6.
+    # the intercept. Only the penalty decides that; if it is weak, rounding of the loss hides the
+    # last digits: with C = 30, up to 2.3e-5 in 800 tables. Other rows differ by less than 1e-6.
     for rows, atol in ((table, 2e-6), (unseen, 1e-5 * max(1.0, c) ** 0.5)):
         np.testing.assert_allclose(
             model.predict_proba(rows), peer.predict_proba(rows), rtol=0, atol=atol
