@@ -42,12 +42,20 @@ def train_as(rank, folder):
     # The timeout ends a rank whose other one has died.
     timeout = timedelta(seconds=60)
     distributed.init_process_group("gloo", store=store, rank=rank, world_size=2, timeout=timeout)
+    torch.save(seen_by(rank), folder / f"rank{rank}.pt")
+    distributed.destroy_process_group()
+
+
+def seen_by(rank):
+    """Return loss and gradient of each step of a rank.
+
+    When this returns, the replica is gone. If it went after the process group, it would end gloo's
+    threads while it holds Python's lock, for which one of them may be waiting (torch 2.13).
+    """
     plain = layer()
     replica = DistributedDataParallel(plain)
     batches = [rows_of(rank, step) for step in range(N_STEPS)]
-    seen = train(plain, lambda x, y: F.cross_entropy(replica(x), y), batches)
-    torch.save(seen, folder / f"rank{rank}.pt")
-    distributed.destroy_process_group()
+    return train(plain, lambda x, y: F.cross_entropy(replica(x), y), batches)
 
 
 if __name__ == "__main__":
